@@ -1,7 +1,7 @@
-"""A bar on standard error for what takes its time, and says so with ``progress.tell``.
+"""A bar on standard error for work that takes long and reports its progress with ``progress.tell``.
 
-It appears after ``AFTER_S``, on a terminal only, and takes itself away: what is piped or read by a program
-never sees it.
+It appears after ``AFTER_S``, only on a terminal, and disappears at the end: programs and pipes that read the
+output never see it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Self, TextIO
 
 from engine.base import progress
 
-AFTER_S = 1.0  # what is done sooner needs no bar
+AFTER_S = 1.0  # work that is done sooner needs no bar
 EVERY_S = 0.2
 WIDTH = 24  # characters of the bar itself
 
 
 class Bar:
-    """``with Bar("Searching"):`` shows the time that passes, and how far the work inside says it is."""
+    """``with Bar("Searching"):`` shows the time that passes, and how far the work inside reports to be."""
 
     def __init__(self, what: str, to: TextIO | None = None) -> None:
         self.what, self.to = what, sys.stderr if to is None else to
@@ -48,7 +48,7 @@ class Bar:
             self.put("")
 
     def draw(self) -> None:
-        """Until the work is done, in a thread of its own."""
+        """Draw the bar again and again until the work is done; runs in a thread of its own."""
         wait = AFTER_S
         while not self.ended.wait(wait):
             self.put(self.line())
@@ -65,7 +65,8 @@ class Bar:
         return f"{self.what} [{'#' * full}{'.' * (WIDTH - full)}] {counted}, {passed}"
 
     def put(self, line: str) -> None:
-        """Write over what was shown last, on one line of the terminal. Blanks rub out on any terminal."""
+        """Write a line over the one that was shown last. The rest of that one is overwritten with blanks,
+        which works on any terminal."""
         line = line[: shutil.get_terminal_size().columns - 1]
         try:
             self.to.write("\r" + line.ljust(self.shown) + ("" if line else "\r"))

@@ -21,11 +21,11 @@ Result = TypeVar("Result")
 
 
 def remembered(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function with its latest results kept: for what a model and a machine alone decide, and for what
-    layouts that are compared have in common.
+    """The function, with its latest results remembered. For results that depend on a model and a machine
+    alone, or that many of the compared layouts have in common.
 
-    It takes its arguments by position. For those that cannot be hashed, such as arrays and symbols, it is
-    computed each time.
+    It takes its arguments by position. With arguments that cannot be hashed, such as arrays and symbols, it
+    is computed each time.
     """
     known = lru_cache(256)(function)
 
@@ -69,8 +69,9 @@ def choose(condition: Truth, yes: Callable[[], Real], no: Callable[[], Real]) ->
 
 
 def for_each(values: Real, of: Callable[[Real], Real], *others: Sequence[Real]) -> Real:
-    """``of`` these values, one by one where they lie along a dimension in which nothing varies of the
-    ``others`` that the result depends on: then what only one of them needs is not computed for all."""
+    """``of(values)``. If the values lie along a dimension of their own, along which none of the ``others``
+    that the result depends on varies, ``of`` is called for one value after the other, so that work which only
+    one of the values needs is not done for all of them."""
     if not isinstance(values, np.ndarray) or not 1 < max(values.shape, default=0) == values.size:
         return of(values)
     axis = int(np.argmax(values.shape)) - values.ndim

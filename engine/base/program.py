@@ -33,10 +33,10 @@ def program(
 ) -> Callable[[Callable[..., dict[str, Any]]], Program]:
     """Mark a function as an algorithm with these outputs; see the module's docstring.
 
-    ``twin`` is the same algorithm over numpy arrays, for the few whose loops are too slow in Python: Python
-    runs the twin, the page runs the loops, and a test compares the two. The last few results are remembered,
-    since every part and readout of a widget asks for the same one, so the returned arrays must not be written
-    to.
+    ``twin`` is the same algorithm over numpy arrays, for the few algorithms whose loops are too slow in
+    Python: Python runs the twin, the page runs the loops, and a test compares the two. The last few results
+    are remembered, since every part and readout of a widget asks for the same one, so the returned arrays
+    must not be written to.
     """
 
     def mark(algorithm: Callable[..., dict[str, Any]]) -> Program:
@@ -59,8 +59,8 @@ def program(
 
 
 def in_page(_loops: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a function over arrays instead of which a page runs these loops. They take the same and give the
-    same as lists; a test holds one against the other."""
+    """Mark a function over arrays that a page replaces by the given loops. The loops take and return the same
+    numbers as lists; a test compares the two."""
     return lambda arrays: arrays
 
 
@@ -82,8 +82,8 @@ def _key(arg) -> tuple:
 
 
 def _restored(key: tuple):
-    """The argument restored as Python's own numbers, over which loops run several times faster than over
-    numpy's. A list is a fresh one, which the algorithm may write to."""
+    """The argument restored from its key, as Python's own numbers: loops run over these several times faster
+    than over numpy's. A list is a new one, so the algorithm may write to it."""
     kind, shape, data = key
     return np.frombuffer(data, kind).reshape(shape).tolist()
 

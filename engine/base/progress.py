@@ -1,6 +1,6 @@
-"""How far it is with what takes its time.
+"""Progress reports of work that takes long.
 
-Whatever is long says so with ``tell``; that costs nothing and shows nothing unless somebody listens, as a
+Such work reports with ``tell``. A report costs nothing and shows nothing unless somebody listens, as a
 ``Bar`` of the command line does (engine/base/bar.py).
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-listeners: list[Any] = []  # each has ``told``; the last one listens
+listeners: list[Any] = []  # objects with a method ``told``; only the last one is called
 
 
 def tell(done: int, total: int, words: str = "") -> None:
-    """How many of how many steps are done, and in words what they are, for whoever listens."""
+    """Report to whoever listens how many of how many steps are done, and what the steps are, in words."""
     if listeners:
         listeners[-1].told = (done, total, words)

@@ -62,7 +62,7 @@ def sweep(rows: dict, dimensions: list[dict], measure: Callable[..., Any]) -> di
 
 
 def _joined(blocks: list, length: int) -> Any:
-    """The result of a contest from those of the blocks."""
+    """The result of a contest, joined from its results in the blocks."""
     if isinstance(blocks[0], Grouped):
         best = blocks[0]
         for block in blocks[1:]:
@@ -73,7 +73,8 @@ def _joined(blocks: list, length: int) -> Any:
 
 
 def _without_rows(rows: dict, length: int, dimensions: list[dict], measure) -> dict[str, Any]:
-    """The results where there are no rows: the contests' names are asked for with a row of NaN."""
+    """The results if there are no rows. ``measure`` is called with a row of NaN, only to learn the names of
+    the contests."""
     with np.errstate(invalid="ignore"):
         named = _block({name: column[:1] for name, column in rows.items()}, 0, dimensions, measure)
     return {
@@ -91,7 +92,7 @@ def no_group(groups: int) -> Grouped:
 
 
 def better(one: Grouped, other: Grouped) -> Grouped:
-    """Two results of a contest in groups as one; the first row and combination wins a tie."""
+    """Two results of a contest in groups, joined into one; the first row and combination wins a tie."""
     earlier = (other.row < one.row) | ((other.row == one.row) & (other.cell < one.cell))
     other_wins = (other.cost < one.cost) | ((other.cost == one.cost) & earlier) | np.isnan(one.cost)
     cost, row, cell = (np.where(other_wins, theirs, ours) for ours, theirs in zip(one[:3], other[:3]))

@@ -152,8 +152,8 @@ TOGETHER = {
     "bytes_binary": "bytes",
 }  # 80 GB or 80 GiB, whichever of them was asked for
 
-# how a refusal describes each family; the first that knows a unit says what it is, so k is a number
-# before it is money
+# how a refusal describes each family. The first family that knows a unit says what the unit is, so k is a
+# number before it is money
 KINDS = {
     "bytes": "an amount of data",
     "bytes_binary": "an amount of data",
@@ -281,7 +281,7 @@ def alone(unit: str) -> float:
 
 
 def read(text: str, family: str, scale: float, label: str = "") -> Reading:
-    """The same for a family, with the scale of a number without a unit."""
+    """``parse`` for a family of units; ``scale`` is that of a number without a unit."""
 
     def refused(why: str, **more: str) -> Reading:
         fill = {"asked": KINDS[family], "longest": str(LONGEST)} | more
@@ -351,8 +351,8 @@ def _decimal(written: str, exponent: int) -> float:
 
 
 def _scaled(written: str, exponent: int, one: float) -> float:
-    """A decimal number times the value of one. Where that is a power of ten only the point moves, so that
-    12.3k is exactly 12,300."""
+    """A decimal number times the value of one unit. If this value is a power of ten, only the point moves, so
+    that 12.3k is exactly 12,300."""
     ten = round(math.log10(one))
     if float(f"1e{ten}") == one:
         return _decimal(written, exponent + ten)
@@ -402,8 +402,8 @@ def _unit(unit: str, family: str, label: str) -> float | str | None:
 
 
 def _noun(unit: str, family: str, label: str) -> float | None:
-    """The value of one of a noun such as "k tokens" or "GPUs": the words of the label and those that the
-    course counts. None for anything else."""
+    """What one of a noun such as "k tokens" or "GPUs" counts for. The noun may be made of the words of the
+    label, or of those that the course counts; for anything else None."""
     if not re.fullmatch(PHRASE, unit) or any(scale_of(unit, kind) for kind in MEASURED):
         return None
     known = {_singular(word) for word in re.findall(WORD, label.lower())} | set(

@@ -54,13 +54,13 @@ ONE = {
     " years": " year",
     " tokens": " token",
     " GPU-hours": " GPU-hour",
-}  # how a unit in the plural reads after a 1
+}  # the singular of each plural unit, used after a 1
 
-LEAST_FACTOR, LARGEST_SHARE, MANY = 0.1, 10.0, 1e4  # below it per cent, from it on ×, and a power of ten
+LEAST_FACTOR, LARGEST_SHARE, MANY = 0.1, 10.0, 1e4  # where per cent begin, × and powers of ten
 POWERS = dict(zip("0123456789-+", [*"⁰¹²³⁴⁵⁶⁷⁸⁹⁻", ""]))  # the signs of an exponent
 DIGITS = {power: digit for digit, power in POWERS.items() if power}
 
-# a unit that can be asked for by name -> (SI value of one, text behind the number)
+# a unit, by the name by which it can be asked for -> (SI value of one, text behind the number)
 UNITS: dict[str, tuple[float, str]] = {
     text.strip(): (scale, text)
     for family in (
@@ -153,15 +153,15 @@ def real(value: float, digits: int = 3) -> str:
 
 
 def _power_of_ten(rounded: float) -> str:
-    """A number in as few digits as say it, and its power of ten."""
+    """A number in as few digits as it needs, and its power of ten."""
     digits, exponent = f"{Decimal(repr(rounded)).normalize():e}".split("e")
     sign_and_times = {"1": "", "-1": "−"}.get(digits, f"{digits.replace('-', '−')}·")
     return f"{sign_and_times}10{''.join(POWERS[sign] for sign in exponent)}"
 
 
 def is_round_in_binary(value: float) -> bool:
-    """Whether a computer counts in it: a power of two from 1,024 to 2²⁴, or up to 2²⁰ at most fifteen of one.
-    Such a number is known by all its digits: 8,192, not 8.19k."""
+    """Whether a number is round in binary: a power of two from 1,024 to 2²⁴, or up to fifteen times a power
+    of two if that is at most 2²⁰. Such a number is known by all its digits: 8,192, not 8.19k."""
     if not 2**10 <= abs(value) <= 2**24 or value % 1:
         return False
     whole = int(abs(value))
@@ -198,7 +198,7 @@ def human(value: float, family: str, digits: int = 3) -> str:
 
 
 def _leaves_one(size: float, digits: int) -> bool:
-    """Whether so much is written as at least 1."""
+    """Whether a size, once rounded, is written as at least 1."""
     return size >= 1 or (size > 0.9 and round_significant(size, digits) >= 1)
 
 
@@ -221,7 +221,7 @@ def plain(value: float, _unit: str = "", _digits: int = 0) -> str:
 
 
 def in_unit(value: float, unit: str, digits: int = 3) -> str:
-    """The value in the named unit: in_unit(1.12e12, 'GB') -> '1,120 GB'."""
+    """The value as a text in the named unit, as '1,120 GB' for 1.12e12 bytes."""
     if unit not in UNITS:
         raise ValueError(f"unit must be one of {', '.join(UNITS)}; got {unit!r}")
     scale, text = UNITS[unit]

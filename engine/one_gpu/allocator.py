@@ -79,7 +79,7 @@ def add_block(
 def add_segment(
     segments: list[list[Any]], blocks: list[list[Any]], pool: int, size: float, state: int
 ) -> int:
-    """Add a segment of one block; return the block's index."""
+    """Add a segment that is one block; return the block's index."""
     number = len(segments[POOL])
     block = add_block(blocks, size, 0, number, NONE, NONE, state)
     segments[POOL].append(pool)
@@ -179,7 +179,8 @@ def best_fit(blocks: list[list[Any]], cached: list[list[Any]], size: int, expand
 def new_segment(
     state: list[Any], segments: list[list[Any]], blocks: list[list[Any]], cached: list[list[Any]], size: int
 ) -> int:
-    """cudaMalloc: a segment of one free block; its index, or -1 if the GPU has no room."""
+    """cudaMalloc: make a segment that is one free block. Returns the block's index, or -1 if the GPU has no
+    room."""
     asked = segment_bytes(size)
     if state[RESERVED] + asked > state[CAPACITY]:
         return NONE
@@ -198,8 +199,8 @@ def mapped(
     block: int,
     size: float,
 ) -> int:
-    """Map pages to the front of an unmapped block; the free block that it becomes part of, or -1 if there is
-    no room."""
+    """Map pages to the front of an unmapped block. Returns the free block that this part now belongs to, or
+    -1 if there is no room."""
     page = page_bytes(segments[POOL][blocks[block][SEGMENT]])
     asked = page * math.ceil(size / page)
     if state[RESERVED] + asked > state[CAPACITY]:
@@ -215,7 +216,7 @@ def mapped(
 
 
 def has_room(blocks: list[list[Any]], block: int, size: int) -> bool:
-    """Whether the free and unmapped blocks from here on have enough address space."""
+    """Whether the free and unmapped blocks from this block on have enough address space."""
     room = 0
     while room < size and block >= 0 and blocks[block][STATE] != USED:
         room += blocks[block][SIZE]

@@ -40,11 +40,11 @@ from engine.one_gpu.allocator import (
 )
 
 STEPS = 12  # at most, in one replay
-SEEDS = 40  # of the draws of lengths that are compared
+SEEDS = 40  # draws of lengths that are compared
 SAMPLES = 24  # points per step on the timeline
 ROWS = 16  # rows in the picture of the GPU's memory
-PIECES, FRAMES = 1000, 600  # the most blocks and segments in it
-THIN = 0.003  # of a row: shorter pieces are drawn together with others of their kind
+PIECES, FRAMES = 1000, 600  # the most blocks and segments in that picture
+THIN = 0.003  # share of a row: shorter pieces are drawn together with others of their kind
 WEIGHTS, OPTIMIZER, STEP, CACHED = range(4)  # what a block holds
 LEFT, RIGHT, ROW, HELD, BYTES, COUNT = range(6)  # columns of a piece of the picture
 LEHMER, PRIME = 48271, 2**31 - 1
@@ -52,8 +52,9 @@ LEHMER, PRIME = 48271, 2**31 - 1
 
 @cache
 def trace() -> dict:
-    """The recording as columns: the events of three phases, the purpose of each storage, its size as a linear
-    function of the length, and which of a few different functions that is."""
+    """The recording as columns: the events of three phases, the purpose of each storage, and its size as a
+    linear function of the length. There are only a few such functions, and each storage has the number of its
+    function."""
     found = recordings.load("training_steps")
     events = {phase: np.array(column, dtype=float) for phase, column in found["events"].items()}
     made, gone = (set(sign * events["first"][sign * events["first"] > 0]) for sign in (1, -1))
@@ -84,7 +85,7 @@ def length_of_step(step: int, length: float, spread: float, seed: float) -> int:
 def lay(
     pieces: list[list[Any]], start: float, end: float, whole: float, kind: float, size: float, count: int
 ) -> None:
-    """Append a stretch of memory as pieces of rows."""
+    """Append the pieces of a stretch of memory, one for each row that it lies in."""
     row = math.floor(start / whole)
     while start < end:
         stop = min(end, (row + 1) * whole)
@@ -145,7 +146,7 @@ def free_beside(segments: list[list[Any]], blocks: list[list[Any]], kind: int) -
 
 
 def cached_alone(pieces: list[list[Any]]) -> list[list[Any]]:
-    """The pieces that hold nothing. Hatching is slow to paint, so only these pieces are drawn with it."""
+    """The pieces that hold nothing. Only these are hatched, because hatching is slow to paint."""
     found = [[], [], []]
     for piece in range(len(pieces[HELD])):
         if pieces[HELD][piece] == CACHED:
@@ -193,8 +194,8 @@ def needed_bytes(
     spread: float,
     seed: float,
 ) -> int:
-    """The peak of the live bytes over all steps. Among steps that begin alike the longest needs the most,
-    since no tensor shrinks with the length."""
+    """The peak of the live bytes over all steps. Of several steps that begin in the same state, the one with
+    the longest sequences needs the most, since no tensor shrinks with the length."""
     needed, live, longest = 0, 0, 0
     for step in range(int(steps) + 1):
         tokens = length_of_step(step, length, spread, seed)
@@ -303,7 +304,7 @@ def replay(
         events, tensor_of = phases[min(step, 2)], tensors[min(step, 2)]
         tokens = length_of_step(step, length, spread, seed)
         sizes = sizes_at(tokens, fixed_bytes, bytes_per_length)
-        due = len(events) / SAMPLES if step > 0 else len(events)  # events until the timeline continues
+        due = len(events) / SAMPLES if step > 0 else len(events)  # events until its next point
         to_show = shown == 0 and (moment <= step or step == steps)
         look = 0 if to_show else due  # the number of events before the next check
         for number in range(len(events)):
@@ -416,15 +417,16 @@ def of_steps(
 
 
 def longer_than_before(steps: int, length: Real, spread: float, seed: float) -> Real:
-    """In how many steps the batch is longer than all before; the first one counts."""
+    """In how many steps the batch is longer than in all steps before. The first step counts as one of
+    them."""
     lengths = [length_of_step(step, length, spread, seed) for step in range(1, steps + 1)]
     return sum(longer > max(lengths[:step], default=0) for step, longer in enumerate(lengths))
 
 
 @cache
 def over_seeds(length: Real, spread: float, capacity_bytes: Real) -> dict:
-    """The effect of the drawn lengths: for each seed, peak reserved over peak allocated, and how often a step
-    was longer than all before."""
+    """The effect of the random lengths: for each seed, peak reserved over peak allocated, and how often a
+    step was longer than all steps before it."""
     seeds = range(1, SEEDS + 1)
     runs = [of_steps(STEPS, length, spread, seed, capacity_bytes, 0, STEPS) for seed in seeds]
     return {
@@ -444,7 +446,7 @@ def fits_in_sum(run: dict[str, Real], capacity_bytes: Real) -> Truth:
 
 
 def had_room(run: dict[str, Real], capacity_bytes: Real) -> Truth:
-    """Whether a request that failed found more free memory than it needed, in the cache and at the driver
+    """Whether the request that failed would have fitted into the free memory of the cache and of the driver
     together."""
     return (run["failed"] > 0) & (run["last_allocated_bytes"] + run["wanted_bytes"] <= capacity_bytes)
 
@@ -466,5 +468,5 @@ def peak_ratio(run: dict[str, Real]) -> Real:
 
 
 def excess(run: dict[str, Real]) -> Real:
-    """The same as the excess of reserved over allocated."""
+    """How much more was reserved than allocated at the peaks, as a share of the allocated."""
     return peak_ratio(run) - 1

@@ -31,7 +31,7 @@ MOST_SHOWN = 100  # kernels whose times are returned individually
 QUEUE = int(dispatch.QUEUE)  # launches that can wait for the GPU; beyond that the CPU waits
 KINDS = ("small", "product", "attention", "AllReduce")
 SUMMED = (4, 7)  # products followed by an AllReduce of tensor parallelism: attention's output and the MLP's
-BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))  # among which the first that is enough is sought
+BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))  # batch sizes to search
 
 
 # -- kernels -------------------------------------------------------------------------------------------------
@@ -99,10 +99,12 @@ def kernels(
     context: Real,
     small_s: Real = launch_costs.SHORTEST_S,
 ) -> Kernels:
-    """GPU time of each kernel of a decode step: products and attention as measured, but for their launch,
-    which the gap stands for here, an AllReduce its message, everything else ``small_s``; nothing takes less.
+    """GPU time of each kernel of a decode step: products and attention take as long as was measured, without
+    their launch, for which the gap between kernels stands here; an AllReduce takes as long as its message,
+    and every other kernel takes ``small_s``. No kernel takes less than that.
 
-    Leaves out the activations' own bytes, which a small kernel's time covers up to some hundred sequences.
+    Leaves out the bytes of the activations: up to some hundred sequences, the time of a small kernel covers
+    them.
     """
     if not check.is_trusted():
         check.whole(tp=tp, batch=batch)
@@ -233,7 +235,7 @@ def step(
     """One step from its first launch to its last kernel's end. The CPU issues one kernel after another, each
     ``issue_s`` after the one before, the first after an extra ``first_s``; a graph is issued at once. The GPU
     runs them in order, each once it has been issued and ``gap_s`` after the last one's end. While ``QUEUE``
-    kernels are unfinished the CPU waits; ``full_s`` is the time of that.
+    kernels are unfinished the CPU waits; ``full_s`` is how long it waits in all.
 
     Up to layer ``shown`` it returns each kernel's times (a graph is issued once), its layer (0 before the
     first) and its purpose.
@@ -286,9 +288,9 @@ def four_steps(
     fused_launch_s: float,
     shown: float,
 ) -> dict[str, Any]:
-    """The same step four times: eager, compiled, and both as graphs. One row for each kernel shown, with its
-    lane counted from 0; one for each launch on the CPU; and for each step its total time, and the end of the
-    last kernel shown."""
+    """``step`` four times: eager, compiled, and each of these as a graph. One row for each kernel shown, with
+    its lane counted from 0; one for each launch on the CPU; and for each step its total time, and the end of
+    the last kernel shown."""
     lane, issued_s, start_s, end_s, layer, kind = [], [], [], [], [], []
     cpu_lane, cpu_from_s, cpu_to_s = [], [], []
     total_s, busy_s, kernels_run, last_s = [], [], [], []
@@ -354,7 +356,7 @@ def graph_launch_s(found: Kernels, layers: Real) -> Real:
 
 
 def four(eager: Kernels, compiled: Kernels, layers: Real, issue_s: Real, shown: Real) -> dict[str, Real]:
-    """Both sets of kernels, issued one by one and as a graph."""
+    """``four_steps`` for two sets of kernels, each issued one by one and as a graph."""
     return four_steps(
         eager.before_s,
         eager.layer_s,
@@ -410,7 +412,7 @@ def trial(
     captured: Real = 0,
     small_s: float = launch_costs.SHORTEST_S,
 ) -> dict:
-    """The same by names, for a lesson."""
+    """``run`` by the names of a model and a GPU, for a lesson."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s)
     return run(found, model.layers, issue_s, captured)
 
@@ -425,13 +427,14 @@ def token_s(
     issue_s: float = launch_costs.ISSUE_S,
     captured: Real = 0,
 ) -> float:
-    """Seconds of that step: the time from one token of a sequence to the next."""
+    """Seconds of the step of ``trial``: the time from one token of a sequence to the next."""
     return trial(way, model, gpu, tp, batch, context, issue_s, captured)["total_s"]
 
 
 def rule_s(way: str, model: Model, gpu: Gpu, tp: Real = 1, batch: Real = 1, context: Real = 1024) -> Real:
-    """The same step by the rule of the slower worker: the longer of all launches and of all kernels with
-    their gaps. Leaves out that short kernels wait for their launches where long ones set the pace."""
+    """Seconds of the step of ``trial`` by a rule of thumb: the longer of all launches together and of all
+    kernels with their gaps. Leaves out that short kernels still wait for their launches where long ones set
+    the pace."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
     issued_s = kernels_per_step(way, model.layers, tp) * launch_costs.ISSUE_S
     return launch_costs.step_s(issued_s, gpu_s(found, model.layers, launch_costs.STREAM_GAP_S))

@@ -38,14 +38,16 @@ def graphs(shapes: Real, dynamic: Real, limit: Real = RECOMPILE_LIMIT) -> Real:
 
 
 def compiled_after(steps: Real, shapes: Real, dynamic: Real, limit: Real = RECOMPILE_LIMIT) -> Real:
-    """How many of them after this many steps: each new shape appears once before the first comes again."""
+    """How many graphs have been compiled after this many steps, if each shape appears once before the first
+    one comes again."""
     check.whole(0, steps=steps)
     return np.minimum(steps, graphs(shapes, dynamic, limit))
 
 
 # -- which graph runs which step -----------------------------------------------------------------------------
 def kinds(steps: Real, shapes: Real, dynamic: Real, limit: Real = RECOMPILE_LIMIT) -> tuple[Real, Real, Real]:
-    """(steps by a graph for their own size, by one for any size, without a graph) out of this many steps.
+    """How many of this many steps run (by a graph for their own size, by a graph for any size, without a
+    graph).
 
     A graph for any size serves all later steps, including those of the first shape, because the newest graph
     is tried first. Beyond the limit a shape without a graph runs eagerly; shapes that have a graph keep it.
@@ -215,8 +217,8 @@ def example(key: str) -> dict:
 
 
 def run(key: str, version: str = "written", dynamic: str = "automatic") -> dict:
-    """Its twelve calls; a function whose arguments never change was recorded once for all settings of
-    ``dynamic``."""
+    """The twelve recorded calls of a function. A function whose arguments never change was recorded once for
+    all settings of ``dynamic``."""
     runs = example(key)[version]["runs"]
     return runs.get(dynamic, runs["automatic"])
 

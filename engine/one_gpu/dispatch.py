@@ -43,9 +43,10 @@ def matmul_s(
     """A product of two square bf16 matrices: 2·n³ FLOPs or 3·n² values, whichever takes longer (the
     roofline).
 
-    A lesson's simplification of ``products.gemm_s``, which is fitted on measurements and whatever estimates a
-    step asks: on an H100 within 2 % of it from 4,096 on, 18 % below it at 2,048 and 63 % at 1,024, since it
-    leaves out launches, tiles that do not fill the chip, and steps that fill a tile's pipeline.
+    A lesson's simplification of ``products.gemm_s``, which is fitted on measurements and which all estimates
+    of a step use. On an H100 the two agree within 2 % from a side of 4,096 on; this one is 18 % lower at
+    2,048 and 63 % lower at 1,024, since it leaves out launches, tiles that do not fill the chip, and the
+    steps in which a tile's pipeline fills.
     """
     if not check.is_trusted():
         check.positive(side=side, flops_per_s=flops_per_s)
@@ -68,15 +69,16 @@ def op_s(
 
 
 def covering_add(issue_s: Real, hbm_bytes_per_s: Real) -> Real:
-    """The number of values from which an addition takes the GPU as long as issuing the next: add_s = issue_s,
-    solved."""
+    """The number of values from which an addition takes the GPU as long as the CPU takes to issue the next:
+    add_s = issue_s, solved."""
     if not check.is_trusted():
         check.positive(issue_s=issue_s, hbm_bytes_per_s=hbm_bytes_per_s)
     return issue_s * DEFAULT.memory_share * hbm_bytes_per_s / (3 * BYTES)
 
 
 def covering_matmul(issue_s: Real, flops_per_s: Real) -> Real:
-    """The side from which a product takes that long: 2·n³ / rate = issue_s, solved."""
+    """The side from which a product takes the GPU as long as the CPU takes to issue the next: 2·n³ / rate =
+    issue_s, solved."""
     if not check.is_trusted():
         check.positive(issue_s=issue_s, flops_per_s=flops_per_s)
     return (issue_s * MATMUL_SHARE * flops_per_s / 2) ** (1 / 3)
@@ -104,8 +106,8 @@ def step_s(ops: Real, issue_s: Real, gpu_s: Real, sync_every: Real = 0.0) -> Rea
 
 
 def pace_s(issue_s: Real, gpu_s: Real, sync_every: Real = 0.0) -> Real:
-    """The time that each operator adds to a long step: that of the slower lane, plus a share of the faster
-    one's when every k-th result is read."""
+    """The time that each operator adds to a long step: the time of the slower lane and, if every k-th result
+    is read, a k-th of the faster lane's time."""
     if not check.is_trusted():
         check.non_negative(issue_s=issue_s, gpu_s=gpu_s, sync_every=sync_every)
     added = np.where(sync_every > 0, 1 / np.maximum(sync_every, 1), 0.0)
@@ -187,8 +189,8 @@ def cited() -> dict[str, Launches]:
 
 
 class Timed(NamedTuple):
-    """An operator on square matrices in a loop: who timed it, on which GPU of the catalogue ("" where nobody
-    says), and for our own timings the kernel alone."""
+    """An operator on square matrices that was timed in a loop: by whom, on which GPU of the catalogue ("" if
+    the source does not say), and for our own timings also the kernel alone."""
 
     who: str
     gpu: str
@@ -199,7 +201,7 @@ class Timed(NamedTuple):
 
 @cache
 def timed(kind: str) -> list[Timed]:
-    """Those of "matmul" or "add": published ones, and those of `make measure`."""
+    """The timings of "matmul" or "add": published ones, and our own from `make measure`."""
     rows = [
         Timed(entry["name"], "", side, seconds, 0.0)
         for entry in cited().values()

@@ -1,8 +1,7 @@
-"""The recording of Dynamo as numbers for a figure: for one function and one call, what happened to each of
-its lines.
+"""The recording of Dynamo as numbers for a figure: what happened to each line of a function in one call.
 
-Texts are represented by their index in TEXTS, so that a page can look everything up in one table. NaN means
-nothing.
+Each text is represented by its index in TEXTS, so that a page can look all texts up in one table. NaN means
+that there is no text.
 """
 
 from __future__ import annotations
@@ -41,13 +40,14 @@ def _texts() -> list[str]:
 
 
 def _broken(run: dict, call: dict) -> list[dict]:
-    """The breaks in a call; none where it runs eagerly only because the limit was reached."""
+    """The graph breaks in a call. There are none if the call runs eagerly only because the limit was
+    reached."""
     return run["breaks"] if call["ran"] or not run["graphs"] else []
 
 
 def _notes(run: dict, call: dict) -> list[str]:
-    """Why graphs end in this call; then which guard caused a recompilation, or that the limit prevented
-    one."""
+    """The notes on a call: why its graphs end; and which guard caused a recompilation, or that the limit
+    prevented one."""
     over = bool(run["graphs"]) and not call["ran"]
     return (
         [f"✗ {broken['why']}" for broken in _broken(run, call)]

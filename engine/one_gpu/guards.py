@@ -1,8 +1,8 @@
 """A cache of compiled graphs, executed call by call: which graph's guards hold, and what is compiled if none
 do.
 
-``compilation`` counts graphs in closed form. This runs torch.compile's automatic rule on any calls, and is
-held against those counts and against a recording of a real Dynamo (recordings/graph_breaks.json).
+``compilation`` counts graphs in closed form. This module runs torch.compile's automatic rule on any calls;
+tests compare it with those counts, and with a recording of a real Dynamo (recordings/graph_breaks.json).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ def holds(graph: tuple[str, int | None], call: tuple[str, int]) -> bool:
 def call_graph(
     call: tuple[str, int], graphs: list[tuple[str, int | None]], compiled: list[int], limit: int
 ) -> tuple[int | None, int, bool, int | None]:
-    """Run a call of (dtype, size): (the number of the graph that runs, None if it is eager; how many graphs'
-    guards held; whether one was compiled; another size that was compiled before, where one left the new
-    graph open). ``graphs`` are the guards of all graphs so far and ``compiled`` the sizes of
-    the calls that they were compiled for; what is compiled now is added to both.
+    """Run a call of (dtype, size). Returns (the number of the graph that runs, None if the call runs eagerly;
+    how many graphs' guards held; whether a graph was compiled; if the new graph takes any size, another size
+    that was compiled before, which is the reason). ``graphs`` are the guards of all graphs so far, and
+    ``compiled`` the sizes of the calls for which they were compiled; a graph that is compiled now is added to
+    both.
 
-    The newest graph whose guards hold runs. A new one takes its size alone while all calls that were compiled
-    had this very size. Beyond ``limit`` graphs a call runs eagerly.
+    The newest graph whose guards hold runs. A new graph takes its own size alone as long as all compiled
+    calls had this very size; later ones take any size. Beyond ``limit`` graphs a call runs eagerly.
     """
     dtype, size = call
     holding = [number for number in range(len(graphs)) if holds(graphs[number], call)]

@@ -83,7 +83,8 @@ def machine() -> Machine:
 
 
 def machine_apart(longest_s: float = LONGEST_S) -> Machine:
-    """The same in a separate process, which is ended if it takes too long, so that a server stays responsive.
+    """``machine``, measured in a separate process, so that a server stays responsive. The process is ended if
+    it takes too long.
 
     RuntimeError if the machine could not be measured in that time.
     """

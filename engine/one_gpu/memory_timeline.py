@@ -3,9 +3,10 @@ PyTorch's memory_viz calls "Active Memory Timeline".
 
 ``on_gpu`` is the history that PyTorch's allocator kept on an H100 (measure/memory_history.py), where each
 phase of a step was marked. ``of_steps`` has the storages that the same steps make and free on the meta device
-(record/training_steps.py), for any length and for a loop that leaks; there, what belongs to whom follows from
-the order alone. The last frees of a step are those of ``zero_grad``, one a weight, then the batch's; what is
-made after the last gradient and freed within the step is the optimizer's.
+(record/training_steps.py), for any length and for a loop that leaks; there, the owner of a storage follows
+from the order of events alone. The last storages that a step frees are the gradients, one for each weight, by
+``zero_grad``, and then the batch; storages that are made after the last gradient and freed within the step
+belong to the optimizer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ INPUTS = 2  # tokens and targets, freed last
 
 class Timeline(NamedTuple):
     """``held_bytes[group, event]`` after each event, and how many events there were at the end of the set-up
-    and of each step. ``reserved_bytes`` after each event, where a GPU has told it."""
+    and of each step. ``reserved_bytes`` after each event, if it was recorded on a GPU."""
 
     held_bytes: np.ndarray
     ends: list[int]
@@ -57,7 +58,7 @@ def groups() -> np.ndarray:
 
 
 def scores(phase: str) -> int:
-    """The storage of a step's scores, the first of its largest ones."""
+    """The storage of a step's attention scores: the first of its largest storages."""
     of = allocator_replay.trace()
     made = of[phase][of[phase] > 0].astype(int) - 1
     return int(made[np.argmax(of["bytes_per_length"][made])])
@@ -86,18 +87,18 @@ def of_steps(steps: int, length: int, keeps_scores: bool = False) -> Timeline:
 
 # -- on a GPU ------------------------------------------------------------------------------------------------
 def history() -> dict:
-    """As measure/memory_history.py describes it, of two steps on an H100."""
+    """The recorded history of two steps on an H100, in the form that measure/memory_history.py describes."""
     return measurements.on("h100-sxm")["memory_history"]
 
 
 def on_gpu() -> Timeline:
-    """Those two steps, as PyTorch's allocator noted them."""
+    """The timeline of the two steps of ``history``, as PyTorch's allocator recorded them."""
     found = history()
     events = np.array(found["events"])
     changes = np.sign(events) * np.array(found["bytes"])[np.abs(events) - 1]
     belongs = groups_on_gpu()[np.abs(events) - 1]
     held = np.cumsum([np.where(belongs == group, changes, 0) for group in range(len(GROUPS))], axis=1)
-    before, given = np.array(found["segments"]).T  # a segment comes before the event that needs it
+    before, given = np.array(found["segments"]).T  # a segment is made just before the event that needs it
     reserved = np.cumsum(np.bincount(before, given, minlength=len(events)))
     return Timeline(held, found["ends"][:: len(found["phases"])], reserved)
 
@@ -111,7 +112,7 @@ def groups_on_gpu() -> np.ndarray:
     made, freed = np.full((2, len(found["bytes"])), len(events))
     made[events[events > 0] - 1] = moments[events > 0]
     freed[-events[events < 0] - 1] = moments[events < 0]
-    phase = np.searchsorted(ends, made, "right")  # 0 is the set-up, then those of each step by turns
+    phase = np.searchsorted(ends, made, "right")  # 0 is the set-up; then the phases of the steps alternate
     name = np.array(["set-up", *found["phases"] * (len(ends) // len(found["phases"]))])[phase]
     outlives, stays = freed >= ends[phase], freed == len(events)
     return np.select(

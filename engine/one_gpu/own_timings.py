@@ -1,4 +1,4 @@
-"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison.
+"""What lessons 13 to 19 say about a GPU, beside what `make measure` found on one: a row for each comparison.
 (Products, attention and streaming in general, and the allocator, are in engine/validation/own_gpus.py.)
 
 A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
@@ -25,7 +25,7 @@ GELU_READS = (1, 1, 2, 1, 1, 1, 1, 2)  # tensors that each of a GELU's eight ker
 
 
 class Held(NamedTuple):
-    """One quantity, measured and by the engine, in the same unit."""
+    """One quantity, as measured and as the engine computes it, in the same unit."""
 
     device: str
     what: str
@@ -50,13 +50,13 @@ class Launch(NamedTuple):
 
     @property
     def longer_s(self) -> float:
-        """What lesson 13's rule makes of the first two."""
+        """Seconds by lesson 13's rule: the longer of issuing and of the kernel."""
         return max(self.issue_s, self.kernel_s)
 
 
 class Rows(NamedTuple):
-    """A product of so many rows: lesson 17's kernel, torch's product, and the ceiling that the lesson
-    computes for its tile, in FLOP/s."""
+    """A product with ``rows`` rows: the FLOP/s of lesson 17's kernel, of torch's product, and the ceiling
+    that the lesson computes for its tile."""
 
     device: str
     rows: int
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
 
 
 def known(subject: str) -> list[tuple[str, str, dict]]:
-    """A device's short name, its key and what was measured, where the catalogue has it."""
+    """(short name, key, measurements) of each device that is in the catalogue."""
     return [(key.split("-")[0].upper(), key, found) for key, found in measurements.on_known(subject)]
 
 
@@ -99,7 +99,8 @@ def launches(kind: str) -> list[Launch]:
 
 
 def graphs() -> list[Held]:
-    """Lesson 19's constants: a replay's CPU time, and a kernel of hardly any work with the gap behind it."""
+    """Lesson 19's constants: the CPU time of a replay, and the time of a kernel with hardly any work,
+    including the gap behind it."""
     rows = []
     for name, _, found in known("graphs"):
         ours_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * found["kernels"]
@@ -162,7 +163,7 @@ def attention() -> list[tuple[int, Held, Held]]:
 
 
 def tiles() -> list[Rows]:
-    """Lesson 17's staircase, where the lesson has the chip."""
+    """Lesson 17's staircase, for the chips that the lesson covers."""
     tile = tiling.Tile(128, 256, 64, 3, 8)
     return [
         Rows(
@@ -179,7 +180,7 @@ def tiles() -> list[Rows]:
 
 
 class Summary(NamedTuple):
-    """The engine's errors in one claim of a lesson, with their sign: of all rows on all GPUs."""
+    """The engine's errors in one claim of a lesson, with their sign, over all rows and GPUs."""
 
     lesson: str
     what: str

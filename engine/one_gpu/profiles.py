@@ -45,8 +45,9 @@ def measured(subject: str) -> Profile:
 
 
 def kernel(name: str) -> str:
-    """What a kernel is called, of its whole C++ name: without what it returns, where it is defined and what
-    its templates are filled with. CUTLASS has one kernel, and its template's filling is the name."""
+    """The short name of a kernel, from its full C++ name: without the return type, the namespace and the
+    template's arguments. All products of CUTLASS are one kernel, so there the template's argument is the
+    name."""
     inner = re.fullmatch(r"void cutlass::Kernel2?<(\w+)>.*", name)
     if inner:
         return inner[1]
@@ -61,7 +62,7 @@ def _lanes(lanes: list[dict]) -> tuple[Lane, ...]:
 def nested(rows: list[list]) -> tuple[Event, ...]:
     """The events of a lane, in the order in which they began, with their nesting depth; one that overlaps the
     last without ending in it is placed below it."""
-    found, open_until = [], []  # the ends of the events still running, by depth
+    found, open_until = [], []  # by depth, the end of the event that is still running
     for name, start_us, took_us in rows:
         end_us = start_us + took_us
         depth = next((at for at, until in enumerate(open_until) if until <= start_us), len(open_until))

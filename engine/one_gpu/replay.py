@@ -1,5 +1,4 @@
-"""A captured graph replayed in a memory of a few cells: it knows addresses, not tensors. Executed cell by
-cell.
+"""A captured graph, replayed cell by cell in a memory of a few cells. A graph knows addresses, not tensors.
 
 The graph is y = 2·x + 1 as two kernels, one element per row of the batch: scratch[i] = 2·input[i], then
 output[i] = scratch[i] + 1. Capture recorded the three addresses and the number of rows; a replay uses them,
@@ -48,14 +47,14 @@ def run_second(memory: list[float], rows: int) -> None:
 )
 def replay(stage: float, rows: float, captured: float, copied: float, pooled: float) -> dict[str, Any]:
     """The memory after this many stages, for a batch of ``rows`` and a graph captured with ``captured`` rows;
-    NaN where a cell is empty. The same without empty cells: ``held_at`` are the addresses, ``held`` the
-    values.
+    NaN where a cell is empty. ``held_at`` and ``held`` are the addresses and values of the cells that are not
+    empty.
 
-    The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, in a tensor of its own. ``copied``: it
-    is copied into the captured input, which is refused if it is too long. ``pooled``: the graph's scratch
-    memory is private; if not, the allocator gives it to another tensor in the meantime. ``wrong_at`` are the
-    addresses of results that are wrong for the batch, ``spoilt_at`` those of the other tensor whose values
-    were overwritten.
+    The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, in a tensor of its own. ``copied``:
+    the new batch is copied into the captured input; a batch that is too long is refused. ``pooled``: the
+    graph's scratch memory is private; if not, the allocator gives it to another tensor in the meantime.
+    ``wrong_at`` are the addresses of results that are wrong for the batch, ``spoilt_at`` those of the other
+    tensor whose values were overwritten.
     """
     rows, captured = int(rows), int(captured)
     memory = full(CELLS, math.nan)

@@ -18,7 +18,7 @@ from engine.base import ops
 from engine.base.program import full, program
 from engine.base.types import Real
 
-NOT_OWN = [0.0]  # instead of somebody's own order (is_own)
+NOT_OWN = [0.0]  # stands for: no order of somebody's own (is_own)
 MOST = 18 * 18  # tiles of C, blocks of A, and of B
 # A block's state in the last wave: not in L2, used and evicted again, in L2, found there, read from HBM.
 AWAY, PUT_OUT, RESTING, FOUND, READ = 0, 1, 2, 3, 4
@@ -97,8 +97,8 @@ def read_wave(
     state: list[int],
     counts: list[int],
 ) -> None:
-    """Read what the programs from ``start`` up to ``end`` need, each the tile in its row and column: together
-    along k, and at each step one after the other."""
+    """Read the blocks that the programs from ``start`` up to ``end`` need for their tiles. The programs move
+    along k together; within a step they read one after the other."""
     for step in range(tiles_k):
         for number in range(start, end):
             read(1 + row[number] * tiles_k + step, room, newer, older, state, counts)
@@ -113,7 +113,7 @@ def is_own(own: list[float], tiles: int) -> bool:
 def run(
     tiles_m: Real, tiles_n: Real, tiles_k: Real, group: Real, at_a_time: Real, room: Real, until: Real
 ) -> dict[str, Any]:
-    """``run_in`` groups of rows."""
+    """``run_in`` with programs in groups of rows."""
     return run_in(tiles_m, tiles_n, tiles_k, group, at_a_time, room, until, NOT_OWN)
 
 
@@ -152,11 +152,13 @@ def run_in(
     until: float,
     own: list[float],
 ) -> dict[str, Any]:
-    """All waves up to that of the program before ``until``, in groups of rows or in somebody's ``own`` order
-    (is_own): blocks read, and read from HBM, so far and in the last wave.
+    """Run all waves up to the one with the program before ``until``, in groups of rows or in somebody's
+    ``own`` order (is_own). Returns how many blocks were read, and how many of these came from HBM, so far and
+    in the last wave.
 
     a_state[row of tiles · tiles_k + step] and b_state[step · tiles_n + column] give each block's state at the
-    end, c_state[number of the program] whether it is waiting (0), done (1), or in that wave (2).
+    end, c_state[number of the program] whether that program is waiting (0), done (1), or in the last wave
+    (2).
     """
     tiles_m, tiles_n, tiles_k, group = int(tiles_m), int(tiles_n), int(tiles_k), int(group)
     all_a = tiles_m * tiles_k
@@ -210,7 +212,7 @@ def cell(index: Real, columns: Real) -> tuple[Real, Real]:
 
 
 def filled_share(size: Real, blocks: Real, block: Real) -> Real:
-    """The share of a matrix with its padding that is matrix."""
+    """The share of a padded matrix that is not padding."""
     return size / (blocks * block)
 
 

@@ -32,14 +32,14 @@ REGISTERS, MOST_REGISTERS, REGISTER_STEP = (
     65536.0,
     255.0,
     8.0,
-)  # in total, per thread, and allocation granularity
+)  # registers in total, the most per thread, and the granularity of allocation
 WARPS, PROGRAMS = 64.0, 32.0
 RESERVED_SMEM_BYTES = 1024.0  # reserved for each program
 GROUP_ROWS = 64.0  # fewest rows of a tile for Hopper's warpgroup instruction (four warps together)
 # Registers per thread: a base for addresses, masks and counters, plus a multiple of the sums that it holds.
 # Hopper's matrix units read their operands from shared memory (True), others from registers. Fitted to the
-# kernels compiled for 22 tiles (engine/one_gpu/recordings/triton_tiles.json), so that for each of them as
-# many programs fit as of the compiled kernel.
+# kernels compiled for 22 tiles (engine/one_gpu/recordings/triton_tiles.json), so that for each tile as many
+# programs fit on a multiprocessor as of the compiled kernel.
 BASE_REGISTERS = {True: 16.0, False: 34.0}
 REGISTERS_A_SUM = {True: 1.46, False: 1.6}
 # What an autotuner tries; among equals the first one wins.
@@ -116,7 +116,8 @@ def programs(m: Real, n: Real, tile: Tile) -> Real:
 
 
 def masked_share(m: Real, n: Real, block_m: Real, block_n: Real) -> Real:
-    """The share of all lanes that a mask switches off: 1 − m·n over what the tiles cover."""
+    """The share of all lanes that a mask switches off: 1 − m·n over the number of elements that the tiles
+    cover."""
     return 1.0 - m * n / (blocks(m, block_m) * block_m * blocks(n, block_n) * block_n)
 
 
@@ -133,8 +134,8 @@ def from_smem(tile: Tile, at: Chip) -> Truth:
 
 
 def buffers(tile: Tile, at: Chip) -> Real:
-    """Stages in shared memory. Where the matrix units read registers, the stage in use needs no place
-    there."""
+    """Stages in shared memory. If the matrix units read from registers, the stage in use needs no place in
+    shared memory."""
     return ops.where(from_smem(tile, at), tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
 
 
@@ -150,8 +151,9 @@ def sums(tile: Tile) -> Real:
 
 
 def registers_needed(tile: Tile, at: Chip) -> Real:
-    """Registers per thread, a whole number; beyond MOST_REGISTERS they spill. Within 20 % of what was
-    compiled, but for one tile: 128 × 128 with eight warps takes 27 % more on an A100 since Triton 3.9."""
+    """Registers per thread, a whole number; beyond MOST_REGISTERS they spill. Within 20 % of the compiled
+    kernels, except for one tile: 128 × 128 with eight warps takes 27 % more registers on an A100 since Triton
+    3.9."""
     read_smem = from_smem(tile, at)
     base = ops.where(read_smem, BASE_REGISTERS[True], BASE_REGISTERS[False])
     return ops.ceil(base + ops.where(read_smem, REGISTERS_A_SUM[True], REGISTERS_A_SUM[False]) * sums(tile))
@@ -201,12 +203,13 @@ def occupancy(tile: Tile, at: Chip) -> Real:
 
 # -- the whole chip ------------------------------------------------------------------------------------------
 def busiest(count: Real, multiprocessors: Real) -> Real:
-    """Tiles of the multiprocessor with the most of them: ceil(tiles / multiprocessors)."""
+    """The number of tiles on the busiest multiprocessor: ceil(tiles / multiprocessors)."""
     return ops.ceil(count / multiprocessors)
 
 
 def busy_share(count: Real, multiprocessors: Real) -> Real:
-    """The share of the chip's time that has work, when all tiles take equally long; the rest is the tail.
+    """The share of time in which the multiprocessors have work, if all tiles take equally long; the rest is
+    the tail.
 
     tiles / (multiprocessors · ceil(tiles / multiprocessors)): NVIDIA's wave quantization (Matrix
     Multiplication Background User's Guide, section 3.2) for one program per multiprocessor. Several resident
@@ -283,8 +286,8 @@ def step_s(tile: Tile, at: Chip) -> Real:
 
 
 def ends_s(tile: Tile, at: Chip, together: Real) -> Real:
-    """Start and end of a program: it waits for its first load, which other resident programs hide, and writes
-    its tile to L2."""
+    """Seconds at the start and the end of a program: it waits for its first load, which other resident
+    programs may hide, and it writes its tile to L2."""
     return (
         at.load_s / together
         + tile.block_m * tile.block_n * ELEMENT_BYTES * at.multiprocessors / at.l2_bytes_per_s
@@ -383,7 +386,7 @@ class Cited(TypedDict):
 
 @lru_cache(None)
 def products() -> tuple[Product, ...]:
-    """The catalogue's."""
+    """The published timings of products in the catalogue."""
     return tuple(
         Product(key, row["name"], row["m"], row["n"], row["k"], row["flops_per_s"])
         for key, rows in files.table("products.toml", list[Cited]).items()
@@ -392,8 +395,8 @@ def products() -> tuple[Product, ...]:
 
 
 class Timed(NamedTuple):
-    """A product timed by measure/tile_sweep.py: lesson 17's kernel with this tile, or torch's, which has
-    none of ours."""
+    """A product timed by measure/tile_sweep.py: by lesson 17's kernel with this tile, or by torch's kernel,
+    which has no such tile."""
 
     chip: str
     m: float
@@ -405,7 +408,8 @@ class Timed(NamedTuple):
 
 @lru_cache(None)
 def timed_here() -> tuple[Timed, ...]:
-    """Those on our own chips. The sweep over rows has the first tile of the sweep over tiles."""
+    """The products that were timed on our own chips. The sweep over rows uses the first tile of the sweep
+    over tiles."""
     found = []
     for key, sweep in measurements.on_known("tile_sweep"):
         if key not in chips():

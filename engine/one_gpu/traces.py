@@ -43,7 +43,8 @@ WHOSE = (
 
 
 class Tables(NamedTuple):
-    """Each [trace, row], NaN where a trace has fewer rows; texts are indices into ``words``."""
+    """The traces as tables of [trace, row], NaN where a trace has fewer rows. Texts are indices into
+    ``words``."""
 
     calls: dict  # op, depth, inside, event (of the first visit)
     visits: dict  # event, call, op, key, kernel
@@ -67,7 +68,8 @@ def index(case: Real, autocast: Real, mode: Real) -> Real:
 
 
 def columns(case: float, autocast: bool, mode: float) -> dict[str, np.ndarray]:
-    """One trace: "visits.event", "calls.op" and so on, NaN where it has fewer rows."""
+    """The columns of one trace by their names, "visits.event", "calls.op" and so on; NaN where it has fewer
+    rows."""
     row = int(index(case, autocast, mode))
     return {
         f"{part}.{column}": values[row]
@@ -158,7 +160,8 @@ def _padded(columns: list[list]) -> np.ndarray:
 
 
 def whose(key: Real, kernel: Real) -> Real:
-    """Index into WHOSE: whose kernel a visit ran, by its key or else by its kind."""
+    """An index into WHOSE, which says whose kernel a visit ran: known by the kernel's key, or else by its
+    kind."""
     return np.where(kernel > 0, kernel + len(KEYS) - 1, key)
 
 
@@ -183,7 +186,8 @@ def summed(call: Real, amounts: Real, calls: Real) -> Real:
 
 
 def before(call: Real, slot: Real, amounts: Real) -> Real:
-    """For each of some tensors, the amounts of those that its call keeps in earlier slots, added up."""
+    """For each of some tensors, the sum of the amounts of the tensors that the same call keeps in earlier
+    slots."""
     same = np.expand_dims(call, 0) == np.expand_dims(call, 1)
     earlier = np.expand_dims(slot, 0) < np.expand_dims(slot, 1)
     return np.sum(np.where(same & earlier, np.expand_dims(amounts, 0), 0.0), axis=1)

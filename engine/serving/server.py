@@ -19,7 +19,9 @@ from engine.serving.modes import CHUNKED, DISAGGREGATED
 from engine.serving.step_costs import interpolated
 
 FAR = 1e300  # later than any event
-WATERMARK = 0.01  # share of the cache that stays free for growing answers when a request joins (vLLM's BlockSpaceManager)
+WATERMARK = (
+    0.01  # share of the cache left free for growing answers when a request joins (vLLM's BlockSpaceManager)
+)
 
 
 # -- what is known -------------------------------------------------------------------------------------------

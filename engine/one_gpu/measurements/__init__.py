@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PLACE = Path(__file__).parent
-CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # what a driver calls a GPU: our key
+CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # a driver's name: our key
 
 
 @cache
@@ -25,7 +25,7 @@ def of(subject: str) -> dict[str, dict]:
 
 
 def on_known(subject: str) -> list[tuple[str, dict]]:
-    """The same by the catalogue's keys, of the devices that have one."""
+    """The catalogue's key -> the measurements of one subject, for the devices that are in the catalogue."""
     return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]
 
 
