@@ -23,7 +23,7 @@ class BadValue(ValueError):
 
 
 def is_reference(value: Any) -> bool:
-    """Whether it is not a value but something of Panel's that has one now and may have another later: a
+    """Whether something is not a value but a source of values that Panel knows, which may change: a
     component, a parameter, a bound function."""
     return bool(param.parameterized.resolve_ref(value))
 
@@ -34,13 +34,14 @@ class Control:
 
     kind = ""
     more: bool | str = False
-    under_plot = False  # it is placed there, as the legend of what it switches
+    under_plot = False  # the page places it under the plot, as the legend of what it switches
     if TYPE_CHECKING:  # what the param class that a control also inherits from provides
         name: Any
         label = property()
 
     def declared(self) -> Any:
-        """The control as its class has it: a widget's own copy keeps only what param knows of."""
+        """The control as the widget's class declares it. A widget's own copy has only the attributes that
+        param knows."""
         owner: Any = getattr(self, "owner", None)
         return self if owner is None or isinstance(owner, type) else type(owner).controls()[self.name]
 
@@ -53,7 +54,7 @@ class Control:
         raise NotImplementedError
 
     def called(self) -> str:
-        """Its name in a message; while its class is being made it has none yet."""
+        """The control's name in a message; while its class is being made it has no name yet."""
         return self.name or "the default"
 
     def symbol(self, graph: Graph) -> Real:
@@ -92,8 +93,8 @@ class Number(Control, param.Number):
         only: str = "",
     ) -> None:
         self.family, self.log, self.whole, self.more, self.help = family, log, whole, more, help
-        self.slider = slider  # without it the number is only typed: a number that is a name, not a quantity
-        self.only = only  # what its stops are ("a power of two"), where nothing between them can be typed
+        self.slider = slider  # without a slider the number is only typed: it is a name, not a quantity
+        self.only = only  # what the stops are ("a power of two"), if nothing between them may be typed
         self._marks = (default, *marks)
         self._stops = stops
         self.limits = low, high
@@ -106,17 +107,18 @@ class Number(Control, param.Number):
         )
 
     def __get__(self, obj: Any, objtype: Any = None) -> Any:
-        """The number itself: param's own would look each time whether it is a function of the time."""
+        """The number itself. param's own ``__get__`` would check each time whether the value is a function of
+        time."""
         return param.Parameter.__get__(self, obj, objtype)
 
     def _validate(self, val: Any) -> None:
-        """The same words for a value that is set in Python as for one of a link."""
+        """Refuses a value that is set in Python with the same words as one from a link."""
         self.declared().read(val)
 
     @cached_property
     def grid(self) -> np.ndarray:
         """The stops of a drag, rounded to figures that a person would choose; they always include the default
-        and the marks. Nobody writes to them."""
+        and the marks. The array must not be written to."""
         stops = self._rounded()
         stops.flags.writeable = False
         return stops
@@ -278,7 +280,7 @@ class Choice(Control, param.Selector):
         )
 
     def __set__(self, obj: Any, val: Any) -> None:
-        """A key stands for its option, also where another component's parameter gives it."""
+        """Sets the option for a key, even if the key comes from another component's parameter."""
         own = self.declared()
         super().__set__(obj, param.bind(own.taken, val) if is_reference(val) else own.taken(val))
 

@@ -27,7 +27,8 @@ FEWEST, MOST = 3, 6  # steps in a tour
 
 
 class Light(NamedTuple):
-    """What it is, in words for someone who cannot see it, and the parts or glyphs that are highlighted."""
+    """Something that can be highlighted: what it is, in words for someone who cannot see it, and its parts or
+    glyphs."""
 
     words: str
     marks: tuple[str, ...]

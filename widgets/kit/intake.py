@@ -10,8 +10,8 @@ from widgets.kit.compiler.programs import Program
 
 
 class Intake(NamedTuple):
-    """What the page needs for it: ``keys`` are the numbers to take from the file, and an
-    ``engine.base.program`` turns them into control values."""
+    """What the page needs to read such a file: ``keys`` are the numbers to take from it, and an
+    ``engine.base.program`` turns these into values of controls."""
 
     label: str
     help: str

@@ -57,7 +57,7 @@ class Points:
         self.all = sorted(found, key=lambda point: abs(point.error))
         self.measured = np.array([point.measured for point in self.all])
         self.ours = np.array([point.ours for point in self.all])
-        self.longer = self.measured / self.ours  # relative to ours, for times
+        self.longer = self.measured / self.ours  # by which factor a measured time is longer than ours
         self.off = np.array([abs(point.error) for point in self.all])
 
     def column(self, name: str) -> np.ndarray:
@@ -102,7 +102,8 @@ def of_files(*files: str) -> Points:
 
 
 class Measured:
-    """What all such parts have in common, for a method that says which points are visible, and where."""
+    """What all parts of measured points have in common; a part's own method says which points are visible,
+    and where."""
 
     def __init__(self, files: tuple[str, ...], method: Callable[[Any, Points], Seen]) -> None:
         def finding(view: Any) -> Seen:
@@ -150,7 +151,7 @@ class Measured:
         return np.sum(np.where(self.found(view).fits, 1.0, 0.0))
 
     def median(self, view: Any) -> Real:
-        """The engine's median absolute error on them, since they are ordered by it."""
+        """The median of the engine's absolute errors on the visible points, which are ordered by it."""
         fits, off = self.found(view).fits, self.points.off
         place = np.cumsum(np.where(fits, 1.0, 0.0))
         middle = (place[-1] + 1) / 2
@@ -160,7 +161,7 @@ class Measured:
         return (lower + upper) / 2
 
     def words(self, view: Any) -> Words:
-        """The text beside the switch: what it shows, or that there is nothing to show."""
+        """The text beside the switch: what the switch shows, or that there is nothing to show."""
         count = self.count(view)
         number = f"{show(count, 'count')} published point{choose(count == 1, '', 's')}"
         off = f"{number}; the engine is {self.off(view)}"

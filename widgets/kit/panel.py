@@ -29,9 +29,9 @@ from engine.base import units
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lettering, scripts
 
-SAYS = "what it says"  # the column with the texts of a part's marks
+SAYS = "what it says"  # name of the column with the texts of a part's marks
 BESIDE = 300  # pixels: how wide the controls are
-LEAST = 360  # pixels of a picture beside them; with less it is below
+LEAST = 360  # pixels of a picture beside the controls; a narrower one goes below them
 # Panel takes the colour of its words from a variable of ipywidgets, which JupyterLab may be without
 IN_JUPYTER = ":host { --jp-widgets-label-color: var(--jp-ui-font-color1); }"
 
@@ -116,14 +116,14 @@ class Picture:
             self.ends.data = ends
 
     def keep_to_the_browser(self) -> None:
-        """What the browser arranges is its own affair: of the picture Python hears only what is selected. In
-        a notebook Panel sends back even what Python has just set, and Bokeh's Python refuses a colour in the
-        form in which its browser sends it."""
+        """Python is told nothing about what the browser arranges in the picture, except for what is selected.
+        In a notebook Panel sends back even what Python has just set, and Bokeh's Python refuses a colour in
+        the form in which its browser sends it."""
         for model in self.plot.references():
             model.syncable = isinstance(model, Selection)
 
     def speaks(self) -> None:
-        """The marks of each part that has something to say say it under the pointer."""
+        """Show the texts of marks under the pointer, for each part that has such texts."""
         models = self.plot.references()
         for source in self.shows.sources.values():
             if SAYS not in source.column_names:
@@ -137,7 +137,8 @@ class Picture:
 
 @cache
 def _fitted() -> str:
-    """The callback; what it consists of is evaluated once for a picture."""
+    """The JavaScript callback that fits the picture to its width; its script is evaluated once for a
+    picture."""
     made = f"{scripts.together(Path(__file__).with_suffix('.js'))}\nreturn fitted(plot, asked);"
     return f"(plot.fitted ??= (() => {{\n{made}\n}})())(cb_context.index);"
 
@@ -148,7 +149,7 @@ def control(widget: Any, name: str) -> pn.widgets.Widget:
     about = widget.controls()[name]
     made, to_panel, to_widget = MAKERS[about.kind](widget, name, about)
     made.sizing_mode = (
-        "stretch_width"  # as wide as its column: Panel's own width is more than that with its margins
+        "stretch_width"  # as wide as its column; Panel's own width would exceed that by the margins
     )
 
     def from_widget(event: param.parameterized.Event) -> None:
@@ -159,7 +160,7 @@ def control(widget: Any, name: str) -> pn.widgets.Widget:
     def from_panel(event: param.parameterized.Event) -> None:
         if (
             to_panel(getattr(widget, name)) != event.new
-        ):  # else it comes from there, and all would be done twice
+        ):  # else the change comes from the other one, and all would be done twice
             widget.param.update(**{name: to_widget(event.new)})
 
     widget.param.watch(from_widget, name)
@@ -171,11 +172,11 @@ Same = Callable[[Any], Any]
 
 
 class Stops(pn.widgets.DiscreteSlider):
-    """Panel's, but for this: the browser writes its label as the handle moves, and Python, which hears of it
-    later, does not write what the handle has left behind."""
+    """Panel's slider over stops with one difference: the browser writes the label as the handle moves, and
+    Python, which is told later, does not overwrite it with a stop that the handle has left behind."""
 
     def _update_value(self, event: param.parameterized.Event) -> None:
-        if not self._syncing:  # it comes from Python
+        if not self._syncing:  # the change comes from Python
             super()._update_value(event)
 
 
@@ -251,8 +252,9 @@ MAKERS: dict[str, Callable[[Any, str, Any], tuple[pn.widgets.Widget, Same, Same]
 
 
 class Words(pn.pane.HTML):
-    """Panel's, but a change of the words sends the words alone. Panel sends all that the pane has, its style
-    sheets as new ones, and at that Bokeh walks through every model of the app, for 50 ms."""
+    """Panel's pane with one difference: a change of the words sends the words alone. Panel would send
+    everything that the pane has, with new copies of its style sheets, and that makes Bokeh walk through every
+    model of the app, which takes 50 ms."""
 
     def _update(self, ref: str, model: Any) -> None:
         model.text = self._get_properties(model.document)["text"]
@@ -288,7 +290,8 @@ def view(widget: Any) -> pn.viewable.Viewable:
 
 
 def _takes(grows: int, pixels: int) -> dict[str, str]:
-    """How a column stands in the row: so wide, less where there is no room, and more if it grows."""
+    """The style of a column in the row: ``pixels`` wide, narrower if there is no room, and wider if it
+    ``grows``."""
     return {"flex": f"{grows} 1 {pixels}px", "min-width": "0", "width": "auto"}
 
 
@@ -317,7 +320,7 @@ def _paragraph(words: str) -> str:
 
 
 def _readouts(shows: Live) -> str:
-    """The readouts as a list, and what is the matter."""
+    """The readouts as a list, and the words of the regimes that hold."""
     told = [(shows.param[name].label, getattr(shows, name)) for name in shows.shown["readouts"]]
     said = [f"<li>{escape(label or '')}: <strong>{escape(text)}</strong></li>" for label, text in told]
     return "".join(["<ul>", *said, "</ul>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])

@@ -25,12 +25,12 @@ POWERS_OF_TEN = 10.0 ** np.arange(-12, 22)
 
 
 def show(value: Real, family: str, digits: int = 3) -> Words:
-    """The value in its best unit: show(1.12e12, 'bytes') -> '1.12 TB'."""
+    """The value as a text in its best unit, as '1.12 TB' for 1.12e12 bytes."""
     return _shown(value, "human", units.human, family, digits)
 
 
 def show_in(value: Real, unit: str, digits: int = 3) -> Words:
-    """The value in the named unit: show_in(1.12e12, 'GB') -> '1,120 GB'."""
+    """The value as a text in the named unit, as '1,120 GB' for 1.12e12 bytes."""
     return _shown(value, "in_unit", units.in_unit, unit, digits)
 
 
@@ -54,7 +54,7 @@ def _shown(value, how: str, write, unit: str, digits: int):
 
 
 def _known(column: Real) -> Iterable[tuple[int, float]]:
-    """(row, number) of the rows that have a number: of a padded column, only a few."""
+    """(row, number) of the rows that have a number: in a padded column these are only a few."""
     values = np.asarray(column, dtype=float)
     rows = np.flatnonzero(~np.isnan(values))
     return zip(rows.tolist(), values[rows].tolist(), strict=True)
@@ -84,9 +84,10 @@ def select(index: Real, texts: Sequence[Words]) -> Words:
 
 
 def adding_up(parts: Real, digits: int = 3) -> Real:
-    """The parts of a whole as they are shown beside it: rounded where the whole is, and so that what is
-    printed adds up to it. Each ends where the rounded sum up to it does; one too small for that stays as it
-    is. For families whose units are thousands apart; ``digits`` as in ``show``."""
+    """The parts of a whole as they are shown beside it: rounded to the whole's last digit, and so that the
+    printed parts add up to the printed whole. To this end the sums up to each part are rounded, and a part is
+    the difference of two; a part that would vanish stays as it is. For families whose units are thousands
+    apart; ``digits`` as in ``show``."""
     sums = np.cumsum(parts)
     place = POWERS_OF_TEN * 10.0 ** (digits - 1)
     step = np.max(np.where(place <= sums[-1], POWERS_OF_TEN, POWERS_OF_TEN[0]))
@@ -96,7 +97,7 @@ def adding_up(parts: Real, digits: int = 3) -> Real:
 
 
 def share_of(ratio: Real) -> Words:
-    """How much of something: '37 % of', or '2.55×' where it is more than the whole."""
+    """A share of something in words: '37 % of', or '2.55×' if it is more than the whole."""
     return choose(ratio > 1, show(ratio, "times"), f"{show(ratio, 'percent')} of")
 
 
@@ -111,13 +112,14 @@ def sold(size: Real) -> Words:
 
 
 def usable(size: Real, of: Real | None = None) -> Words:
-    """What software can fill of a GPU's HBM, and ``of`` how many bytes it is sold: a card "of 40 GB" has 40
-    GiB, so 42.2 GB on it are right."""
+    """The bytes of a GPU's HBM that software can fill, beside the bytes ``of`` which the GPU is sold. A card
+    that is sold "with 40 GB" has 40 GiB, so 42.2 GB on it are no error."""
     return f"{show(size, 'bytes')} usable" + ("" if of is None else f", {sold(of)}")
 
 
 def phrase(template: str, **texts: Words) -> Words:
-    """A text for each row: phrase("{kind} of micro-batch {n}", kind=select(…), n=show(column, "count"))."""
+    """A text for each row, from a template and the texts that fill it: ``phrase("{kind} of micro-batch {n}",
+    kind=select(…), n=show(column, "count"))``."""
     parts = re.split(r"{(\w+)}", template)
     pieces = [texts[part] if place % 2 else part for place, part in enumerate(parts) if part]
     if any(isinstance(piece, Texts) for piece in pieces):

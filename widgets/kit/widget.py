@@ -73,11 +73,11 @@ def executed(*controls: str) -> Callable[[Method], Method]:
 
 
 def once(method: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Evaluated once per state, however many parts and texts need it."""
+    """A method that is evaluated once per state, however many parts and texts need it."""
 
     @wraps(method)
     def asked(self):
-        if isinstance(self, Trace):  # there, equal steps are the same step anyway
+        if isinstance(self, Trace):  # in a trace equal steps are one step anyway
             return method(self)
         known = self._answers()
         if method.__name__ not in known:
@@ -93,8 +93,8 @@ def readout(
     """A short value with a label. The method returns a text, or (text, alarm) with the condition that marks
     it where the target is met.
 
-    ``given``: it is part of the task given to the reader, and is shown in a table above the picture.
-    ``rest``: it is one of many further numbers, which stand in a table that is folded away.
+    ``given``: the value is part of the task that the reader is given, and is shown in a table above the
+    picture. ``rest``: the value is one of many further numbers, which are shown in a folded table.
     """
 
     def mark(method):
@@ -106,8 +106,8 @@ def readout(
 
 
 def regime(target: bool = False) -> Callable[[Method], Method]:
-    """A situation worth naming. The method returns (condition, words). ``target``: it is the one that *break
-    it* asks for."""
+    """A situation worth naming. The method returns (condition, words). ``target``: the situation is the one
+    that *break it* asks the reader to find."""
 
     def mark(method):
         method.regime_target = target
@@ -132,8 +132,8 @@ def hint(part: str) -> Callable[[Method], Method]:
 
 
 def document(label: str, file: str) -> Callable[[Method], Method]:
-    """A text to take along, such as another program's settings: shown under its label, to be copied or saved
-    as a file."""
+    """A text that the reader may copy or save as a file, such as another program's settings. It is shown
+    under its label."""
 
     def mark(method):
         method.document_label, method.document_file = label, file
@@ -176,7 +176,7 @@ class Widget(Viewer):
     intake = None  # an Intake: a file of the reader's from which controls are set
     sections: tuple = ()  # folds that are open: the widget is a form, and these are its sections
     paper = None  # {"seed": control, "done": switch, …}: papers to draw, hand in and keep (paper.js)
-    in_page = False  # the page runs it even where Python serves it: long algorithms are several times as fast
+    in_page = False  # computed in the page even if Python serves it: long algorithms are faster there
     # {name: resting value}: columns that a script of the page hands over (view.give), for programs to read
     given: dict[str, tuple[float, ...]] = {}
     tap: dict[
@@ -206,12 +206,13 @@ class Widget(Viewer):
 
     @cached_property
     def live(self) -> panel.Live:
-        """What it shows now, followed as it changes."""
+        """What the widget shows now, as an object that follows its changes."""
         return panel.live(self)
 
     @classmethod
     def serve_as(cls, module: str) -> None:
-        """Shows the widget where its file is what ``panel serve`` runs, under a module name made for it."""
+        """Shows the widget if ``panel serve`` runs its file, which then has a module name that Panel made
+        up."""
         if module.startswith("bokeh_app_"):
             [known] = [each for each in all_widgets().values() if each.__name__ == cls.__name__]
             known().servable(title=known.question)
@@ -269,7 +270,8 @@ class Widget(Viewer):
         for name, value in values.items():
             control = controls[name]
             checked[name] = control.at(value) if isinstance(control, Choice) else control.read(value)
-        # as param.update, without what it collects first to be undone, which takes longer than most figures
+        # as param.update, which would first collect how to undo the change: that takes longer than most
+        # figures
         with batch_call_watchers(self):
             for name, value in checked.items():
                 if getattr(self, name) != value:
@@ -280,7 +282,7 @@ class Widget(Viewer):
 
     # -- what is shown ---------------------------------------------------------------------------------------
     def _answers(self) -> dict:
-        """What the methods that are evaluated ``once`` gave in this state, by name."""
+        """The results of the methods that are evaluated ``once``, in this state, by name."""
         if "_resting" in self.__dict__:
             return self._resting
         state = tuple(self.raw_state().values())
@@ -290,7 +292,7 @@ class Widget(Viewer):
 
     @contextmanager
     def _rests(self) -> Iterator[None]:
-        """Meanwhile the state does not change, so that nobody need look whether it did."""
+        """Inside this block the state does not change, so no method has to check whether it did."""
         with check.trusted():
             self._resting = self._answers()
             try:
@@ -315,8 +317,8 @@ def _readout(value) -> dict:
 
 
 def _rows(view, columns: dict) -> dict:
-    """The columns without their last rows, if an algorithm had no numbers for them; columns have room for the
-    maximum."""
+    """The columns without the rows at their end for which an algorithm had no numbers; columns have room for
+    the most rows."""
     if isinstance(view, Trace):
         return writer.Rows(columns) if view._may_end_early() else columns
     lists = {name: column for name, column in columns.items() if np.ndim(column)}
@@ -401,7 +403,8 @@ class Trace:
         return f"its controls are {', '.join(self._cls.controls())}; it also has {', '.join(methods)}"
 
     def _once(self, name, method):
-        """The result of a method without arguments: always the same, so it is traced only once."""
+        """The result of a method without arguments, which is always the same, so that it is traced only
+        once."""
         if name not in self._graph.results:
             view = Trace(self._cls, self._graph)
             self._graph.results[name] = method(view), view._used

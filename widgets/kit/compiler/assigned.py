@@ -30,7 +30,7 @@ def forever(loop: ast.While) -> bool:
 
 
 class Function(Protocol):
-    """What is needed of a function that is being translated."""
+    """The part of ``programs.Function`` that this module needs."""
 
     tree: ast.FunctionDef
     arguments: list[str]
@@ -40,8 +40,8 @@ class Function(Protocol):
 
 
 class Assigned:
-    """Goes through a function with the names that have a value so far; None after a break, continue or
-    return."""
+    """Goes through a function and keeps the names that have a value so far: a set, or None behind a break,
+    continue or return, where no path leads."""
 
     def __init__(self, function: Function) -> None:
         self.function, self.names = function, set(function.scope.names)
@@ -86,7 +86,7 @@ class Assigned:
         return known
 
     def loop(self, body: Sequence[ast.stmt], known: set[str]) -> set[str] | None:
-        """The names known where the loop was left by a break."""
+        """The names that have a value wherever the loop is left by a break."""
         self.breaks.append([])
         self.block(body, known)
         found = None
@@ -118,7 +118,8 @@ class Assigned:
 
 
 def both(one: set[str] | None, other: set[str] | None) -> set[str] | None:
-    """The names known where two paths meet; a path that does not get there does not count."""
+    """The names that have a value where two paths meet. None stands for a path that does not get there, which
+    does not count."""
     if one is None or other is None:
         return one if other is None else other
     return one & other

@@ -8,7 +8,7 @@ from engine.base.sweep import Grouped, Least
 
 
 class InRows:
-    """The lines of a contest that is held in each row."""
+    """Writes the lines of a contest that is held in each row."""
 
     kind: Any = Least
 
@@ -19,14 +19,14 @@ class InRows:
         return [f"{self.name}_{what}" for what in self.kind._fields]
 
     def columns(self) -> str:
-        """Its results, before the first row."""
+        """The lines before the first row, which make the columns of results."""
         return "".join(f"const {output}=own(found,'{output}',rows).fill(NaN);" for output in self.outputs())
 
     def before_row(self) -> str:
         return f"let {self.name}_low=Infinity,{self.name}_at=-1,{self.name}_n=0;"
 
     def entered(self) -> str:
-        """A combination takes part."""
+        """The lines by which a combination takes part."""
         (cost, part), c = self.values, self.name
         return (
             f"if({part}){{{c}_n++;"
@@ -39,7 +39,7 @@ class InRows:
 
 
 class InGroups(InRows):
-    """The lines of one that is held in groups, which cut across the rows."""
+    """Writes the lines of a contest that is held in groups, which cut across the rows."""
 
     kind = Grouped
 

@@ -1,17 +1,17 @@
 """Puts steps over columns of the same length into one loop, and skips those whose controls did not change.
 
 Written one by one, each step of a widget's graph over a column would be a loop and an array of its own, most
-of them read only by the next step. Here steps are ranked, so that no two of the same rank need each other's
-whole column. Steps of the same rank and length share a loop, and only columns that are read outside of it
-become arrays.
+of them read only by the next step. Here steps are ranked, so that no step needs the whole column of another
+step of the same rank. Steps of the same rank and length share a loop, and only columns that are read outside
+of it become arrays.
 
 A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it. A
-loop is a function that is made once, because browsers optimize a function that stays, and forget what they
-knew of one that is gone.
+loop is a function that is made once, because browsers optimize a function that stays, and drop their
+optimizations with a function that goes.
 
 A step's result is kept until one of its controls changes, and a drag changes only one. Steps of a rank that
-depend on the same controls share one condition; those that depend on fewer come first, because others may
-read them.
+depend on the same controls share one condition. Steps that depend on fewer controls come first, because
+others may read them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     reads: frozenset[int]
     controls: frozenset[str]
     rows: int = 0  # 0: not a step over rows
-    aligned: frozenset[int] = frozenset()  # those of the reads of which only the step's own row is needed
+    aligned: frozenset[int] = frozenset()  # columns of ``reads`` of which only its own row is needed
 
 
 class Block(NamedTuple):
@@ -51,7 +51,7 @@ def ranks(steps: list[Line]) -> dict[int, int]:
     """The rank of each step: higher than that of every column that it needs in full."""
     rank, rows = {}, {step.id: step.rows for step in steps}
     for step in steps:
-        reads = [read for read in step.reads if read in rows]  # others are there already
+        reads = [read for read in step.reads if read in rows]  # columns; other values exist already
         whole = (
             read for read in reads if rows[read] and not (read in step.aligned and rows[read] == step.rows)
         )
@@ -78,10 +78,10 @@ def blocks(steps: list[Line]) -> list[Block]:
 def fused(
     steps: list[Line], element: Element, asked: set[int]
 ) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
-    """The names that are kept, each column's with its array and each loop's with its function, and the lines
-    of the program as (controls, lines). ``element(id, inside)`` is a step's value in a row, if the steps
-    ``inside`` the loop are available; ``asked`` are the steps that are read elsewhere: by the result, or by a
-    later question."""
+    """(declarations, the program as (controls, lines)). A declaration keeps a name: of a column with its
+    array, or of a loop with its function. ``element(id, inside)`` writes a step's value in a row, where the
+    steps ``inside`` the same loop are available. ``asked`` are the steps that are read elsewhere: by the
+    result, or by a later question."""
     ordered = blocks(steps)
     block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
     kept = asked | {

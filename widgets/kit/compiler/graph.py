@@ -33,7 +33,7 @@ class Graph:
     def add(
         self, op: str, args: Iterable[int] = (), data: Any = None, shape: tuple[int, ...] = (), sort: str = ""
     ) -> int:
-        """The number of a step: a new one, or an equal one that already exists."""
+        """The number of a step, which is new unless an equal step already exists."""
         fingerprint = data.tobytes() if isinstance(data, np.ndarray) else data
         if isinstance(data, float):
             fingerprint = np.float64(data).tobytes()  # 0.0 and −0.0 are two numbers
@@ -46,9 +46,9 @@ class Graph:
     def due(
         self, step: int, known: Collection[int], reads: Callable[[int], Iterable[int]] | None = None
     ) -> Iterator[int]:
-        """A step and all that it needs, each after what it reads, without those that are known. Whoever asks
-        makes each known before asking for the next. Chains of steps may be longer than Python lets
-        functions call one another, so nothing here does."""
+        """A step and all steps that it needs, each after the steps that it reads, without those that are
+        known. The caller must make each step known before it asks for the next. Chains of steps may be longer
+        than Python's recursion limit, so there is no recursion here."""
         waiting = [step]
         while waiting:
             step = waiting[-1]
@@ -81,8 +81,8 @@ class Contest(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What is needed to write the node of an ``engine.base.sweep``. Steps of the graph are given by number,
-    so that equal sweeps are one node."""
+    """The data of a node that is an ``engine.base.sweep``. Steps of the graph are given by number, so that
+    equal sweeps are one node."""
 
     length: int  # the most rows
     rows: tuple[tuple[str, int], ...]  # (column, step)

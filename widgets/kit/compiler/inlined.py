@@ -1,7 +1,7 @@
 """Puts a step that is read once into the line that reads it.
 
-A page loads every step of a widget's graph. A value that has a name of its own costs its name twice, and
-names are most of what is left once a module is packed.
+A page loads every step of a widget's graph. A value with a name of its own costs this name twice, and in a
+packed module most of the bytes are names.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 NAME = re.compile(r"\b[a-z]+\d+\b")
-LONGEST = 600  # characters; a browser does not optimize what is too deep
+LONGEST = 600  # characters; browsers do not optimize expressions that are nested too deeply
 CALL = re.compile(r"[\w.$]+(?=\()")
 OF_A_STEP = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.$])([ves])(\d+)\b')  # outside of texts
-STAYS = re.compile(r"stop\(|=>|^\[|^\{")  # may end the computation, or makes something new at each reading
+STAYS = re.compile(r"stop\(|=>|^\[|^\{")  # may end the computation, or makes a new object each time
 
 
 def inlined(steps: Iterable[tuple[str, str]], kept: Collection[str]) -> list[tuple[str, str]]:
-    """The steps (name, code) of a run of lines, each after what it reads, without those that only one of the
-    others reads, and reads once. Nobody else may read what is not ``kept``."""
+    """The steps (name, code) of a run of lines, where each step that another one reads exactly once is
+    written into that one. Steps come after what they read. Only the ``kept`` ones may be read from
+    elsewhere."""
     steps = list(steps)
     uses = Counter(name for _, code in steps for name in NAME.findall(code))
     waiting: dict[str, str] = {}
@@ -50,8 +51,8 @@ def is_whole(code: str) -> bool:
 
 
 def numbered(code: str) -> str:
-    """The code with its steps numbered as they come: neighbours have similar names, which packs better than
-    their numbers in the graph."""
+    """The code with its steps numbered in the order in which they appear: neighbours then have similar names,
+    which pack better than the numbers of the graph."""
     order: dict[str, int] = {}
 
     def renamed(found: re.Match) -> str:

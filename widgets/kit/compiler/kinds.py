@@ -57,7 +57,7 @@ def whole(kind: Kind) -> bool:
 
 
 def truth(kind: Kind) -> bool:
-    """Whether it is always a truth value."""
+    """Whether a number is always a truth value."""
     found = kind.found()
     return found.tag == "number" and found.sorts == {TRUTH}
 
@@ -120,8 +120,8 @@ class Learnt:
                 self.unify(mine, theirs)
 
     def as_list(self, kind: Kind) -> None:
-        """A tuple that is iterated over, or indexed by something other than a constant: all its members have
-        one kind."""
+        """Make a tuple a list, because it is iterated over, or indexed by something other than a constant:
+        all of its members then have one kind."""
         kind = kind.found()
         if kind.tag == "tuple":
             element = Kind()
@@ -145,7 +145,7 @@ class Learnt:
         self.number(target, source.sorts)
 
     def number(self, kind: Kind, sorts: Iterable[str]) -> None:
-        """Record that it is a number, and may be one of these sorts."""
+        """Record that something is a number, and that it may be one of these sorts."""
         kind = kind.found()
         if kind.tag not in ("", "number"):
             raise Clash(f"{kind.says()} and a number")
@@ -179,7 +179,8 @@ class Scope:
         self.result = Kind("" if gives else "nothing")
 
     def anew(self, target: ast.Name) -> None:
-        """A name is assigned outside of all loops and conditions, so its previous value is no longer read."""
+        """Give a name a new kind, because it is assigned outside of all loops and conditions and its previous
+        value is no longer read."""
         self.names[target.id] = self.nodes.setdefault(target, Kind())
 
     def of(self, node: ast.AST) -> Kind:
@@ -270,7 +271,7 @@ class Inference:
             self.learnt.flow(value, self.kind(target))
 
     def member(self, node: ast.expr) -> Kind:
-        """The kind of what a loop over this iterates over."""
+        """The kind of the members of something over which a loop iterates."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
             for argument in node.args:
                 self.kind(argument)
@@ -318,7 +319,7 @@ class Inference:
         return kind
 
     def list_of(self, node: ast.expr) -> Kind:
-        """A new list of such elements."""
+        """The kind of a new list with elements of this kind."""
         kind = self.scope.of(node).found()
         if not kind.tag:
             kind.tag, kind.parts = "list", [Kind()]

@@ -1,7 +1,7 @@
 """Every operation that is translated, in one place: its name, its arguments, and its JavaScript.
 
 The compiler reads these tables, and ``grammar.py`` writes them into GRAMMAR.md, so the document cannot
-differ. An operation is either exact to the last bit, or it is one that C and JavaScript libraries round
+differ. An operation is either exact to the last bit, or one of those that C and JavaScript libraries round
 differently.
 """
 
@@ -124,10 +124,17 @@ _REDUCTIONS = [
     Operation(np.argmin, "argmin", EXACT, LIKE_NUMBERS),
 ]
 REDUCTIONS = {operation.function: operation for operation in _REDUCTIONS}
-# on whole numbers (np.argmax, counts of truth values): those that numpy computes without floats
+# reductions of whole numbers (np.argmax, counts of truth values) that numpy computes without floats
 OTHERWISE_OF_WHOLE = {np.floor_divide, np.remainder, np.power, np.reciprocal}
 STAYS_WHOLE = {np.add, np.subtract, np.multiply, np.minimum, np.maximum, np.absolute, np.square, np.negative}
-STAYS_TRUTH = {np.multiply, np.minimum, np.maximum, np.absolute, np.max, np.min}  # if all arguments are
+STAYS_TRUTH = {
+    np.multiply,
+    np.minimum,
+    np.maximum,
+    np.absolute,
+    np.max,
+    np.min,
+}  # if all arguments are truths
 REDUCING_UFUNCS = {
     np.add: np.sum,
     np.multiply: np.prod,

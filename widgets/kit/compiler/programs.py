@@ -41,7 +41,7 @@ WORDS = (
 )
 RESERVED = {*WORDS.split(), *HELPERS}
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-SMALL = 1024  # a step no larger than this cannot pass 2**53 in any run that ends
+SMALL = 1024  # adding no more than this each time cannot reach 2**53 in a run that ends
 
 
 class Program:
@@ -57,7 +57,7 @@ class Program:
         self.name = self.add(program.algorithm)
 
     def function(self, function: Callable[..., Any], outputs: dict[str, Any] | None = None) -> Function:
-        """What is known of a function, which is read on first use."""
+        """The translation of a function; its source is read on first use."""
         if function not in self.known:
             self.known[function] = Function(self, function, outputs)
         return self.known[function]
@@ -89,7 +89,7 @@ class Program:
         """The name of a function; on first use it is written out with all that it calls."""
         if function not in self.names:
             name = f"{function.__module__.rsplit('.', 1)[-1]}_{function.__name__}"
-            while name in self.functions:  # from another module, with the same name
+            while name in self.functions:  # another module has a function of this name
                 name += "$"
             self.names[function], self.functions[name] = name, ""  # known from now on: it may call itself
             self.functions[name] = self.known[function].text(name)
@@ -100,7 +100,8 @@ MADE = "made$"  # no name of a program's own
 
 
 class Spelt(ast.NodeTransformer):
-    """Writes out, output by output, what a program returns as the dict that a function made."""
+    """A program may return the dict that another function made; this writes that dict out, output by
+    output."""
 
     def __init__(self, outputs: Iterable[str]) -> None:
         self.members = ",".join(f"'{name}':made['{name}']" for name in outputs)
@@ -179,7 +180,7 @@ class Function:
 
     # -- kinds -----------------------------------------------------------------------------------------------
     def infer(self, learnt: Learnt) -> None:
-        """Go through the statements once."""
+        """Infer kinds from the statements, going through them once."""
         Inference(self.scope, learnt, self.known, self.scope_called, self.gives, self.refuse).statements(
             self.tree.body
         )
@@ -194,7 +195,7 @@ class Function:
         return self.program.function(called).scope
 
     def is_own(self, called: Any) -> bool:
-        """Whether it is a function of the same package, which can be translated too."""
+        """Whether a function belongs to the same package, so that it can be translated, too."""
         return (
             inspect.isfunction(called)
             and called.__module__.split(".")[0] == self.function.__module__.split(".")[0]
@@ -378,14 +379,14 @@ class Function:
         return f"+{text}" if TRUTH in sorts else text
 
     def condition(self, node: ast.expr) -> str:
-        """Whether an expression is true in Python's sense: NaN is."""
+        """The JavaScript of whether an expression is true in Python's sense; NaN is true."""
         if isinstance(node, ast.BoolOp):
             return self.joined(node, self.condition)
         text = self.number(node)
         return text if truth(self.of(node)) else f"({text}!=0)"
 
     def binary(self, node: ast.BinOp | ast.AugAssign, left: str, right: str) -> str:
-        """Two numbers and the operator between them (also for an augmented assignment)."""
+        """The JavaScript of an operator between two numbers (also for an augmented assignment)."""
         first = node.left if isinstance(node, ast.BinOp) else node.target
         second = node.right if isinstance(node, ast.BinOp) else node.value
         both_whole = whole(self.of(first)) and whole(self.of(second))
@@ -428,7 +429,7 @@ class Function:
         return self.of_module(node)
 
     def of_module(self, node: ast.expr) -> str:
-        """A number, or numbers, that a module defines; nobody may write to them."""
+        """The JavaScript of a number, or of numbers, that a module defines. No program may write to them."""
         kind = self.of(node)
         if kind.stored or kind.grown:
             self.refuse(
@@ -610,7 +611,7 @@ class Function:
         self.refuse(node, ast.unparse(node))
 
     def constant(self, node: ast.expr, value: Any) -> str:
-        """A number, or numbers, that the source or a module defines."""
+        """The JavaScript of a number, or of numbers, that the source or a module defines."""
         if isinstance(value, (bool, np.bool_)):
             return "true" if value else "false"
         if isinstance(value, (int, np.integer)) and abs(int(value)) > MOST_WHOLE:
@@ -649,7 +650,7 @@ class Function:
 
 
 def small(node: ast.expr) -> bool:
-    """Whether it is a constant so small that no sum of it grows past 2**53."""
+    """Whether an expression is a constant that is so small that no sum of it grows past 2**53."""
     return (
         isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and abs(node.value) <= SMALL
     )

@@ -1,4 +1,5 @@
-"""What cannot be translated exactly is refused: where it is, what it is, and what to write instead."""
+"""How code that cannot be translated exactly is refused: with where it is, what it is, and what to write
+instead."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def begins(function: Callable) -> str:
 
 
 def between(file: str) -> bool:
-    """Whether a file only passes on code that somebody else wrote."""
+    """Whether a file is not the author's own: it only calls code that was written elsewhere."""
     return Path(file).parent == HERE.parent or any(part in file for part in BETWEEN)
 
 

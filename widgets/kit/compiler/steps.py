@@ -41,7 +41,7 @@ class Steps:
         raise NotImplementedError
 
     def own_columns(self) -> str:
-        """Where a call of a program stores its columns."""
+        """The expression for where a call of a program stores its columns."""
         raise NotImplementedError
 
     def _number(self, node: Node) -> str:
@@ -64,7 +64,8 @@ class Steps:
         )
 
     def element(self, node: Node, at_hand: Set[int] = frozenset()) -> str:
-        """The value of a step in row ``i``, if the loop holds those of some others in ``e…``."""
+        """The expression for a step's value in row ``i``, in a loop that holds the values of the steps
+        ``at_hand`` in ``e…``."""
         template, places = node.data
         return template.format(
             *(

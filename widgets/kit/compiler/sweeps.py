@@ -4,9 +4,9 @@ The measure was run once on symbols for the loops' values. Each step of that gra
 loop that knows all its inputs, and the dimension on which the fewest steps depend becomes the innermost, so
 that a search costs little more than the steps that change there.
 
-A loop with many steps has them in functions of their own: browsers do not optimize a function that is too
-long, and a search then takes ten times as long. They are made once, not at each call: browsers optimize a
-function that stays, and forget what they knew of one that is gone.
+The steps of a loop with many of them are put into functions of their own: browsers do not optimize a function
+that is too long, and a search then takes ten times as long. These functions are made once, not at each call,
+because browsers drop their optimizations with a function that goes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from widgets.kit.compiler.graph import Graph, Sweep
 from widgets.kit.compiler.inlined import inlined
 from widgets.kit.compiler.steps import Steps
 
-FEW = 128  # steps that stand in their loop; V8 optimizes up to 60 kB of bytecode, some 20 bytes a step
+FEW = 128  # most steps written into a loop itself; V8 optimizes up to 60 kB of bytecode, some 20 bytes a step
 
 
 class Outside(Protocol):
-    """What is needed of the writer of everything outside the loops."""
+    """The part of ``writer.Writer``, which writes everything outside the loops, that this module needs."""
 
     graph: Graph
     programs: dict[str, str]
@@ -73,7 +73,8 @@ class Loops(Steps):
         return self.names[step]
 
     def read_inside(self, step: int) -> tuple[int, ...]:
-        """The steps that must be written here before this one; the outside sees to its own."""
+        """The steps inside the loops that a step reads, and that must be written before it. The writer
+        outside looks after the others."""
         return self.graph.nodes[step].args if self.depth(step) >= 0 else ()
 
     def named(self, step: int) -> str:
@@ -91,7 +92,8 @@ class Loops(Steps):
         return f"s{step}"
 
     def own_columns(self) -> str:
-        """New ones for each iteration of a loop, because another may still be in use."""
+        """The expression for where a call of a program stores its columns: new ones in each iteration of a
+        loop, because the last ones may still be in use."""
         return "{}"
 
     def function(self, name: str) -> str:
@@ -128,7 +130,7 @@ class Loops(Steps):
             "do{",
             *self.loops(contests, bodies),
             "}while(false);",
-        ]  # a row that is left early is recorded all the same
+        ]  # a row that is left early still has its results recorded
         lines += [contest.after_row() for contest in contests]
         return "\n".join([*lines, "}", "return found;", "};", "})();"])
 
@@ -149,25 +151,26 @@ class Loops(Steps):
 
 
 class Parts:
-    """The steps of a sweep's loops, divided into functions. A step that is read in another function than its
-    own leaves its value in ``kept``.
+    """The steps of a sweep's loops, divided into functions. A step that is read by another function leaves
+    its value in ``kept``.
 
-    Steps of a loop that depend on no loop between the rows and it are in functions that compute once for each
-    row and each entry of the loop; what they left is put back when the entry comes again.
+    Steps of a loop that depend on none of the loops between the rows and this loop are in functions that
+    compute once for each row and each entry of this loop. When the entry comes again, the values that they
+    found are put back.
     """
 
     def __init__(self, loops: Loops) -> None:
         self.loops, self.graph = loops, loops.graph
-        self.home: dict[int, str] = {}  # of each step, the function that it stands in; "" for the loops
-        self.once: dict[int, int] = {}  # of each step that is computed once for an entry, the loop's axis
+        self.home: dict[int, str] = {}  # step -> the function that it stands in; "" for the loops themselves
+        self.once: dict[int, int] = {}  # step that is computed once for an entry of a loop -> the loop's axis
         self.bodies = [self.divided(depth, body) for depth, body in enumerate(loops.body)]
-        self.readers: dict[int, set[int]] = {}  # of each step, the steps that read it
+        self.readers: dict[int, set[int]] = {}  # step -> the steps that read it
         for step in self.home:
             for read in self.reads(step):
                 self.readers.setdefault(read, set()).add(step)
         sweep = loops.sweep
         self.asked = {*sweep.conditions, *(step for contest in sweep.contests for step in contest.steps)}
-        self.by_loops = {step for step in self.asked if self.home.get(step)}  # read there, computed elsewhere
+        self.by_loops = {step for step in self.asked if self.home.get(step)}  # read there, not computed there
         crossing = set(self.by_loops)
         for step, home in self.home.items():
             elsewhere = {read for read in self.reads(step) if self.home[read] != home}
@@ -209,13 +212,13 @@ class Parts:
         return [*body[:start], *once, *(step for step in body[start:] if step not in self.once)]
 
     def reads(self, step: int) -> list[int]:
-        """The steps inside that a step reads."""
+        """The steps inside the loops that a step reads."""
         return [read for read in self.graph.nodes[step].args if read in self.home]
 
     def written(self) -> tuple[list[str], list[list[str]]]:
-        """The functions, and what stands in each loop."""
+        """(the functions, the lines that stand in each loop)."""
         functions = [f"const kept=new Float64Array({len(self.places)});"] if self.places else []
-        functions += ["var row=0;"] if self.once else []  # of all searches
+        functions += ["var row=0;"] if self.once else []  # counts rows over all searches
         bodies = []
         for depth, groups in enumerate(self.bodies):
             lines = ["row++;"] if self.once and not depth else []
@@ -234,7 +237,7 @@ class Parts:
         return functions, bodies
 
     def lines(self, group: list[int]) -> list[str]:
-        """These steps; what others read, or the loops, keeps its name."""
+        """The lines of these steps. A step that other groups or the loops read keeps its name."""
         others = {step for step in group if self.readers.get(step, set()) - set(group)}
         kept = {f"s{step}" for step in others | self.asked | self.places.keys()}
         steps = ((f"s{step}", self.loops.code[step]) for step in group)
@@ -246,7 +249,7 @@ class Parts:
         return ",".join(self.loops.names[a] for a in sorted(read) if self.graph.nodes[a].op == "loop")
 
     def left(self, group: list[int]) -> list[str]:
-        """What these steps leave for others."""
+        """The lines in which these steps leave values for others."""
         return [f"kept[{self.places[step]}]=s{step};" for step in group if step in self.places]
 
     def function(self, name: str, group: list[int]) -> list[str]:
@@ -261,7 +264,8 @@ class Parts:
         ]
 
     def share(self, name: str, group: list[int]) -> list[str]:
-        """Where a function that computes once for an entry leaves what it found: next to each other."""
+        """The places, next to each other, where a function that computes once for an entry leaves the values
+        that it found."""
         if group[0] not in self.once:
             return []
         places = [self.places[step] for step in group if step in self.places]
@@ -269,7 +273,8 @@ class Parts:
         return [f"const {name}_once=once(kept.subarray({min(places)},{max(places) + 1}),{entries});"]
 
     def call(self, name: str, group: list[int]) -> str:
-        """The line of a loop that has a function compute, or puts back what it found before."""
+        """The line of a loop that calls a function, or puts back the values that this function found
+        before."""
         called = f"{name}({self.given(group)})"
         if group[0] not in self.once:
             return f"{called};"

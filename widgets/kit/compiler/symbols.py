@@ -278,7 +278,7 @@ def step(
     shape: Sequence[int] = (),
     sort: str = "",
 ) -> Symbol:
-    """One more step, as a symbol."""
+    """Add a step to the graph; returns its symbol."""
     return Symbol(graph, graph.add(op, args, data, tuple(shape), sort), tuple(shape))
 
 
@@ -298,8 +298,8 @@ def control(graph: Graph, name: str) -> Symbol:
 
 
 def given_column(graph: Graph, name: str, rest: tuple[float, ...]) -> Symbol:
-    """A column that the page may hand over beside the controls; ``rest`` where it does not. Its length may
-    change, so only a program can read it."""
+    """A column that the page may hand over beside the controls; ``rest`` if it hands over none. Its length
+    may change, so only a program can read it."""
     return step(graph, "given", data=(name, rest), shape=(len(rest),))
 
 
@@ -651,8 +651,8 @@ class Picked:
 def merge(
     graph: Graph, index: Symbol, values: list[Any]
 ) -> Symbol | Picked | Text | Texts | tuple[Any, ...] | None:
-    """One value for each option, joined into what the chosen option has. The index is that of an option, so
-    it needs no check."""
+    """One value for each option, joined into what the chosen option has. The index is always that of an
+    option, so the page need not check it."""
     if all(isinstance(v, (str, Text)) for v in values):
         return texts.picked(index, values)
     if all(v is None for v in values):

@@ -23,7 +23,7 @@ from widgets.kit.compiler.texts import Text, Texts
 
 
 class Tabulated(Protocol):
-    """What is needed of a widget: its controls, which index the rows of a table."""
+    """The part of a widget that this module needs: its controls, whose values select a table's row."""
 
     param: Any
 

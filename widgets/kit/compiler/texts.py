@@ -1,6 +1,6 @@
 """Pieces of text that contain unknown values.
 
-In an f-string a text leaves a mark, by which it is found again in the string. The string itself is an
+A text that is put into an f-string leaves a mark there, by which it is found again. The string itself is an
 ordinary ``str``, so any operation on it acts on the mark. A mark that was cut or changed is detected, and a
 text refuses every string operation except concatenation.
 """
@@ -31,7 +31,7 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 
 class Number(Protocol):
-    """What is needed of the symbol of a number, or of a column of numbers."""
+    """The part of a symbol, of a number or a column of numbers, that this module needs."""
 
     graph: Graph
     id: int
@@ -99,7 +99,7 @@ class Texts:
         return str(self)
 
 
-Piece: TypeAlias = "str | Text | list[str] | Texts"  # of a phrase, or to pick: one text, or one for each row
+Piece: TypeAlias = "str | Text | list[str] | Texts"  # of a phrase or a choice: one, or one for each row
 
 
 def text(graph: Graph, value: object) -> Text:

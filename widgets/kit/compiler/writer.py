@@ -17,9 +17,9 @@ from widgets.kit.compiler.sweeps import Loops
 from widgets.kit.compiler.symbols import Symbol
 from widgets.kit.compiler.texts import Text, Texts
 
-WRITTEN_OVER = ("map", "output")  # as columns: what is shown is a copy
-INLINE = ("number", "words", "control", "given")  # written where they are needed
-CONSTANT = "array"  # the same in every state
+WRITTEN_OVER = ("map", "output")  # their columns are overwritten, so the page is given copies
+INLINE = ("number", "words", "control", "given")  # operations that are written where their value is needed
+CONSTANT = "array"  # operations whose value is the same in every state
 
 
 class Rows(dict):
@@ -30,10 +30,10 @@ class Rows(dict):
 class Writer(Steps):
     """Gives each node a name, in an order in which they can be computed.
 
-    A node is written after the nodes that it reads. A search is written while its node is, and so are the
-    nodes that its loops are given, so several may be in hand, one inside the other. ``reads`` and
-    ``controls`` have a set for each of them, the innermost last: the nodes that it has read so far, and the
-    controls that its value depends on. The first set is that of the result, which is not a node.
+    A node is written after the nodes that it reads. While the node of a search is written, the nodes that its
+    loops read are written too, so several nodes may be under way, one inside the other. For each of them, the
+    innermost last, ``reads`` has a set of the nodes that it has read so far, and ``controls`` a set of the
+    controls that its value depends on. The first sets belong to the result, which is not a node.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -90,7 +90,7 @@ class Writer(Steps):
         return kept
 
     def _sweep(self, node: Node) -> str:
-        """A call of the loops. Sweeps over other rows that measure the same are calls of the same loops."""
+        """The call of a sweep's loops. Sweeps that measure the same over other rows call the same loops."""
         sweep = node.data
         loops = sweep._replace(length=0, rows=tuple(column for column, _ in sweep.rows))
         if loops not in self.searches:
@@ -104,7 +104,8 @@ class Writer(Steps):
         return f"{asked}({','.join(arguments)})"
 
     def value(self, value: Any) -> str:
-        """Any output: a number, an array, a text, a truth value, or lists and dicts of them."""
+        """The JavaScript of any output: a number, an array, a text, a truth value, or lists and dicts of
+        these."""
         if isinstance(value, Rows):
             columns = (
                 (
@@ -134,7 +135,8 @@ class Writer(Steps):
 
 
 class Stage(NamedTuple):
-    """One of the questions that a page asks, with the steps that it needs beyond those of the one before."""
+    """One of the questions that a page asks, with the steps that it needs beyond those of the question
+    before."""
 
     lines: list[Line]
     asked: set[int]  # steps that its result names
@@ -149,8 +151,8 @@ def stage(writer: Writer, outputs: dict) -> Stage:
 
 
 def _settling(name: str, lines: list[Line], asked: set[int], writer: Writer) -> list[str]:
-    """A function of that name, which computes these steps for the values of the controls: those of a block
-    when one of its controls has moved."""
+    """The text of a function that computes these steps for the values of the controls. It computes a block of
+    steps only when one of the block's controls has moved."""
     names, blocks = fused(
         lines, lambda step, at_hand: writer.element(writer.graph.nodes[step], at_hand), asked
     )
@@ -172,7 +174,7 @@ def _settling(name: str, lines: list[Line], asked: set[int], writer: Writer) -> 
             for these, named in one_of.items()
             if len(these) > 1
         ),
-        f"{was}={{}};",  # if a step throws, nothing counts as known
+        f"{was}={{}};",  # so that nothing counts as known if a step throws
         *(
             line
             for controls, lines in blocks

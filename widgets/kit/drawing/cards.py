@@ -8,9 +8,7 @@ import numpy as np
 from engine.base.types import Real
 from widgets.kit.drawing import figure as fig
 
-IN_A_ROW = (
-    14  # so many stand in one row; of more, the rows grow with the root, so that cards keep their shape
-)
+IN_A_ROW = 14  # the most in one row; with more, the rows grow with the root, so that cards keep their shape
 WIDEST = 0.1  # of the strip
 GAP = 0.1  # of a card's place
 
@@ -34,5 +32,5 @@ def places(count: Real, most: int) -> dict[str, Real]:
 
 
 def shares(cards: Real, most: int) -> Real:
-    """How full each card is, where so many cards are filled one after the other."""
+    """How full each card is, if ``cards`` cards are filled one after the other."""
     return np.clip(cards - np.arange(float(most)), 0.0, 1.0)

@@ -1,7 +1,7 @@
-"""Bars made of cells of one area, so that a bar is a length and its things can be counted.
+"""Bars made of cells of equal area, so that a bar shows a length and its things can be counted.
 
-A bar's cells are stacked in columns, as many high as makes them nearly square. The bar itself is a plain box;
-the gaps between its cells are lines over it, in the colour of the ground.
+A bar's cells are stacked in columns, as high as it takes to make the cells nearly square. The bar itself is a
+plain box; the gaps between its cells are lines over it, in the colour of the ground.
 """
 
 from __future__ import annotations
@@ -64,5 +64,5 @@ def _level(start: Real, end: Real, cells: Real, bottom: Real, top: Real) -> list
 
 
 def draw_gaps(p: figure, source: ColumnDataSource, width: float = 1.0) -> None:
-    """Draw them over the bars."""
+    """Draw the lines between cells over the bars."""
     p.segment("x0", "y0", "x1", "y1", source=source, line_color=fig.COLOR["panel"], line_width=width)

@@ -26,7 +26,7 @@ def middle_of(index: Real, count: Real, margin: float = 0.08) -> Real:
 
 
 def behind(index: Real, count: float, side: int = 1, margin: float = 0.08) -> Real:
-    """The border between that slot and the next, or the one before for side -1."""
+    """The border between a slot and the next one, or for side -1 the one before."""
     return middle_of(index + 0.5 * side, count, margin)
 
 

@@ -28,7 +28,7 @@ from engine.base.types import Real, Truth
 from widgets.kit.drawing import lettering, tokens
 from widgets.kit.drawing.marks import Known
 
-# a widget finds all that it draws with under one name
+# here a widget finds everything that it draws with
 from widgets.kit.drawing.places import (  # noqa: F401
     FAR_LEFT,
     LEAST_PX,
@@ -191,7 +191,7 @@ def either(column: str, no: str, yes: str) -> Field:
 
 
 def by_style(column: str) -> dict[str, Any]:
-    """Texts in BOLD or as a LABEL, as the word in a column says: "bold" or "normal"."""
+    """The style of texts, BOLD or LABEL, by the word in a column: "bold" or "normal"."""
     colors = hues(column, {"bold": "ink", "normal": "ink-soft"})
     return TEXT | {"text_font_style": field(column), "text_color": colors}
 
@@ -214,7 +214,7 @@ def named_rows(axis: Axis, places: dict) -> None:
 
 
 def named_places(axis: Axis, names: dict) -> None:
-    """The same where a name may appear at several positions: {position: name}."""
+    """``named_rows`` for names that may appear at several positions: {position: name}."""
     axis.update(ticker=FixedTicker(ticks=[float(place) for place in names]))
     axis.major_label_overrides = {float(place): name for place, name in names.items()}
     axis.axis_line_color = axis.major_tick_line_color = None
@@ -241,7 +241,7 @@ def only(width: str, *models: Model) -> None:
 
 
 def taller_on_phone(p: figure, height: int) -> None:
-    """The picture's height where it is narrow, and its parts lie below one another."""
+    """Set the height of a narrow picture, whose parts lie below one another."""
     p.tags = [*p.tags, {"narrow_height": height}]
 
 
@@ -278,7 +278,7 @@ def room_left(p: figure, place: Real, room_px: float) -> None:
 
 
 def stops(p: figure, source: ColumnDataSource) -> None:
-    """Places on a curve at which its values are told under the pointer and by keyboard; they are not seen."""
+    """Invisible places on a curve, at which its values can be read with the pointer and by keyboard."""
     p.scatter("x", "y", source=source, size=1, fill_alpha=0, line_alpha=0)
 
 
@@ -316,7 +316,7 @@ def empty_sources(widget: Any) -> dict[str, ColumnDataSource]:
 
 
 def sources(widget: Any) -> dict[str, ColumnDataSource]:
-    """The same with the parts' current columns."""
+    """``empty_sources``, filled with the parts' current columns."""
     made = empty_sources(widget)
     for name, part in widget.shown()["parts"].items():
         made[name].data = columns(part)
@@ -378,7 +378,7 @@ def broken(cut: Truth, way: str = "across") -> Words:
 
 SWATCH, SWATCH_GAP = 13.0, 6.0  # pixels: the size of a swatch, and the gap to its name
 KEY_GAP, KEY_LINE = {"wide": 18.0, "narrow": 12.0}, 21.0  # gap between entries, height of a row
-PHONE_PX = 300.0  # the same without an axis on its left
+PHONE_PX = 300.0  # the frame's width on a phone, without an axis on its left
 
 
 KeyPlaces: TypeAlias = "dict[str, tuple[ColumnDataSource, str]]"
@@ -406,7 +406,8 @@ def key(
 
 
 def _look(token: str) -> dict[str, Any]:
-    """Idle is white with a hairline, what is past a limit hatched, and everything else its hue."""
+    """The look of a token: idle time is white with a hairline, whatever is past a limit is hatched, and
+    everything else has its hue."""
     hue = {"fill_color": COLOR[token], "line_color": COLOR[token]}
     return {"idle": IDLE, "over": OVER | {"hatch_scale": 8}}.get(token, hue)
 
@@ -424,8 +425,8 @@ def packed_key(
     """A key whose swatches look like the marks: the names on a wide picture and on a phone, with a look for
     each. It begins at the left of the frame, or at a position of the axis.
 
-    ``places``: for entries that some states have no mark for, by their wide names, the source and its column
-    that says where they begin (``in_key``). They come last, so that they leave no gap.
+    ``places`` is for entries that have no mark in some states: {wide name: (source, the column that says
+    where the entry begins)} (``in_key``). These entries come last, so that they leave no gap.
     """
     axes = across(p, "key", 0, 1) if left is None else {}
     axes |= {"y_range_name": "key"} if own_heights else {}

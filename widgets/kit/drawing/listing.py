@@ -11,11 +11,11 @@ import numpy as np
 
 from engine.base.types import Real
 
-STRIP, TOLD = 1.15, 2.15  # of calls, and what is said of them
-FIRST_LINE = 3.5  # after these
+STRIP, TOLD = 1.15, 2.15  # rows of the strip of calls, and of the text about them
+FIRST_LINE = 3.5  # the first row after strip and text
 HALVES = ((0.0, 48.6), (51.4, 100.0))
-GAP = 0.9  # between items below one another
-NEXT = 1.3  # from the second heading to its first line
+GAP = 0.9  # rows between items below one another
+NEXT = 1.3  # rows from the second heading to its first line
 LEAST = 22.0  # minimum number of rows in the picture
 LINE = 0.92  # share of a row that a line's mark fills
 

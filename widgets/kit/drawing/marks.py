@@ -1,4 +1,5 @@
-"""What a figure draws fits its parts: columns of one length, and glyphs and hints that name what there is."""
+"""Checks that what a figure draws fits its parts: columns have one length, and glyphs and hints name columns
+that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Thing = TypeVar("Thing")
 
 
 class Known(dict[str, Thing]):
-    """A mapping that says what it has when it is asked for something else."""
+    """A mapping that, asked for a key that it does not have, says which keys it has."""
 
     def __missing__(self, key: str) -> NoReturn:
         raise BadValue(f"there is no {key!r}; there are {', '.join(map(str, self))}")

@@ -78,8 +78,8 @@ def range_of(low: Real, high: Real, part: tuple[float, float]) -> tuple[Real, Re
     return start, start + length
 
 
-LEAST_SPAN = 0.01  # of a diverging scale: less is not blown up
-# seconds from ten on, as a clock divides them
+LEAST_SPAN = 0.01  # least span of a diverging scale, so that tiny differences are not blown up
+# ticks in seconds from ten on, as a clock divides time
 CLOCK = np.array(
     [10, 15, 20, 30, 40]
     + [60 * minutes for minutes in (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 40)]
@@ -90,7 +90,8 @@ AWAY = 1e-9  # a place on a logarithmic scale that no picture shows
 
 
 def density(count: Real) -> Real:
-    """How dark a place is at which so many things lie: one can be seen, thousands are not black."""
+    """How dark a place is at which ``count`` things lie: a single one can be seen, and thousands are not
+    black."""
     return 0.2 + 0.5 * np.minimum(np.log10(np.maximum(count, 1.0)) / 2.5, 1.0)
 
 
@@ -99,7 +100,7 @@ def is_before(place: Real, low: Real, high: Real, share: float) -> Truth:
     return np.log2(place / low) < share * np.log2(high / low)
 
 
-HALF_WAY = 0.48  # of a phone's picture is what a label of twenty letters takes
+HALF_WAY = 0.48  # share of a phone's picture that a label of twenty letters takes
 
 
 def side(place: Real, low: Real, high: Real) -> Words:
@@ -108,8 +109,8 @@ def side(place: Real, low: Real, high: Real) -> Words:
 
 
 def diverging(values: Real) -> tuple[Real, Real, Real]:
-    """Rows of pieces, those above zero end to end on its right and those below on its left, on one scale from
-    0 to 1 that they all fill: (left, right, where zero is)."""
+    """Rows of pieces on a diverging scale: positive pieces lie end to end to the right of zero, negative ones
+    to the left, and together they fill the scale from 0 to 1. Returns (left, right, where zero is)."""
     gains, losses = np.minimum(values, 0.0), np.maximum(values, 0.0)
     last, first = np.cumsum(losses, axis=-1), np.cumsum(gains, axis=-1)
     low, high = np.min(first), np.maximum(np.max(last), LEAST_SPAN)
@@ -126,10 +127,11 @@ def ticks(low: float, high: float, steps: tuple[float, ...]) -> Real:
 
 
 def labels(values: Real, family: str, every: int = 1) -> list[str]:
-    """Ticks in words, of all of them or of every other; the rest are blank."""
+    """The labels of ticks: of all ticks or of every other one; the rest are blank."""
     return [units.human(float(value), family) if i % every == 0 else "" for i, value in enumerate(values)]
 
 
 def only(seen: Truth, texts: list[str]) -> Words:
-    """The texts that are seen; the others are empty, because one that no picture shows is painted, too."""
+    """The texts that are visible; the others are emptied, because a browser spends time on texts outside the
+    picture, too."""
     return select(np.where(seen, np.arange(len(texts)), float(len(texts))), [*texts, ""])

@@ -1,5 +1,5 @@
-"""The passes of a pipeline's schedule as shapes: a rectangle for each to point at, and one outline for all
-that look alike.
+"""The passes of a pipeline's schedule as shapes: a rectangle for each pass, for the pointer, and one outline
+for all passes that look alike.
 
 A schedule has up to 8,192 passes, and a picture of so many marks, each painted by itself, takes longer than a
 frame. So all of one look are a single outline, which goes from rectangle to rectangle along the foot of a
@@ -19,14 +19,14 @@ from engine.mechanism.pipeline import TURNS
 from engine.mechanism.pipeline_orders import FORWARD, WEIGHT
 
 FILLED = 0.84  # of a lane's height
-HAIR = 0.0014  # of the chart's width: the gap after a pass that is wide enough to have one
-OUTLINED = 0.01  # narrower ones would be all outline
-NARROW = 0.006  # narrower stretches of idle time are left to the ground
-ONE_FIGURE, TWO_FIGURES = 0.017, 0.029  # what a number takes
+HAIR = 0.0014  # share of the chart's width: the gap after a pass, if the pass is wide enough for a gap
+OUTLINED = 0.01  # narrower passes would be all outline
+NARROW = 0.006  # narrower stretches of idle time are not drawn
+ONE_FIGURE, TWO_FIGURES = 0.017, 0.029  # widths that a number of one or two digits takes
 ONCE = STAGES * MICRO_BATCHES  # passes of one kind through all stages
-LATER = (CHUNKS - 1) * ONCE  # those through the second chunks of stages and further ones
+LATER = (CHUNKS - 1) * ONCE  # passes through the second and further chunks of stages
 PUT_OFFS = TURNS * ONCE  # weight gradients of their own: those of a V, which has two chunks on a stage
-CORNERS = 6  # of a rectangle at most
+CORNERS = 6  # the most of a rectangle
 ENDS = 2 * STAGES  # of lanes
 NUMBERS, SEEN = 1600, 4096
 FIRST_FORWARD, FIRST_BACKWARD, LATER_FORWARD, LATER_BACKWARD, PUT_OFF = 0, 1, 2, 3, 4  # looks
@@ -99,7 +99,7 @@ def shapes(
     edges, numbers = [[], [], [], [], []], [[], [], [], []]
     outlines = [[[], []], [[], []], [[], []], [[], []], [[], []]]
     lane = [-1, -1, -1, -1, -1]  # of each look's last rectangle
-    joined = [0, 0, 0, 0, 0]  # whether another may join it
+    joined = [0, 0, 0, 0, 0]  # whether another rectangle may join it
     two_figures = 0
     for number in range(len(stage)):
         if math.isnan(stage[number]):
@@ -197,7 +197,7 @@ def boxes() -> list[list[float]]:
 
 
 def put(sides: list[list[float]], left: float, right: float, bottom: float, top: float) -> None:
-    """One more box."""
+    """Append a box."""
     sides[0].append(left)
     sides[1].append(right)
     sides[2].append(bottom)
@@ -205,7 +205,7 @@ def put(sides: list[list[float]], left: float, right: float, bottom: float, top:
 
 
 def go(xs: list[float], ys: list[float], x: float, y: float) -> None:
-    """One more point of an outline."""
+    """Append a point to an outline."""
     xs.append(x)
     ys.append(y)
 
@@ -219,7 +219,7 @@ def back(xs: list[float], ys: list[float]) -> None:
 def add(
     xs: list[float], ys: list[float], left: float, right: float, bottom: float, top: float, base: float
 ) -> None:
-    """One more rectangle of an outline, which comes and goes along the base."""
+    """Append a rectangle to an outline, which runs along the base before and after it."""
     go(xs, ys, left, base)
     go(xs, ys, left, top)
     go(xs, ys, right, top)
@@ -230,7 +230,7 @@ def add(
 
 
 def look_of(kind: float, is_later: bool) -> int:
-    """How a pass looks."""
+    """The number of a pass's look."""
     if kind == WEIGHT:
         return PUT_OFF
     if kind == FORWARD:

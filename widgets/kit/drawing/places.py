@@ -10,7 +10,7 @@ from widgets.kit.drawing import lettering
 from widgets.kit.text import Words, choose, select
 
 LEAST_PX = {"wide": 590.0, "narrow": 225.0}  # the frame's width in a lesson, and on a phone
-FAR_LEFT = -1e15  # far on an axis of bytes, too
+FAR_LEFT = -1e15  # far to the left even on an axis of bytes
 
 
 def one_two_five(start: float, end: float) -> Real:
@@ -124,9 +124,10 @@ def clear_of(place: Real, mark: Real, room: Real) -> Real:
 
 def value_places(end: Real, limit: Real, room: Real, start: Real = 0.0) -> dict[str, Real]:
     """Where each bar's value goes, for ``values``: ``behind`` the bar's end, or ``inside`` the end where a
-    limit less than ``room`` ahead would run through it. So nobody reads it as the limit's value.
+    limit less than ``room`` ahead would run through it. So no reader takes it for the limit's value.
 
-    Past the limit only where a limit is so near the bar's start that neither side holds the value.
+    The value goes past the limit only if the limit is so near the bar's start that there is room on neither
+    side of the bar's end.
     """
     crossed = (end < limit) & (end > limit - room)
     inside = crossed & (end - start >= room)
@@ -188,10 +189,12 @@ def gone_unless(seen: Truth, place: Real) -> Real:
 
 
 def gone_on_log_unless(seen: Truth, place: Real) -> Real:
-    """The same on a logarithmic axis, where nothing lies far left of the frame but next to nothing."""
+    """``gone_unless`` on a logarithmic axis, where the place far left of the frame is a number just above
+    zero."""
     return np.where(seen, place, 1e-99)
 
 
 def in_key(seen: Truth, left: float = 0.0) -> Real:
-    """Where an entry of a key begins that names marks which are not always there."""
+    """Where a key's entry begins if its marks are not always there: at ``left`` when they are, else out of
+    sight."""
     return gone_unless(seen, left)

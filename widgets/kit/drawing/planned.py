@@ -1,5 +1,5 @@
-"""How a layout of a training job is drawn, in the planner and wherever else one is chosen: its mesh as boxes
-in boxes, what fills its fullest GPU, and what its step is spent on.
+"""How a layout of a training job is drawn, in the planner and in other figures where a layout is chosen: its
+mesh as boxes in boxes, what fills its fullest GPU, and what its step is spent on.
 
 The columns also work on symbols.
 """
@@ -34,7 +34,7 @@ TERMS = [  # in the order of ``cases.TERMS``
 RESOURCES = ["compute", "hbm", "idle", "link", "network"]
 KINDS = np.array(
     [0, 3, 2, 3, 3, 3, 1, 3], dtype=float
-)  # of TERMS: places in RESOURCES; traffic may leave the node
+)  # for each of TERMS its place in RESOURCES; traffic that leaves the node has another
 RECOMPUTED = ["nothing recomputed", "", "all recomputed"]
 AXES = ["PP", "DP", "CP", "TP"]  # of a mesh, from the outside in
 AT = {"wires": ["in the node", "across nodes", "nothing to send"], "short": ["node", "network", "no wire"]}

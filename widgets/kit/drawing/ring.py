@@ -1,5 +1,5 @@
 """Positions on a ring of ranks: the first at the top, then clockwise, with a rank's chunks on tracks from the
-rim inwards. For many ranks the same as a grid, the ring cut open: one row per rank, the first on top, and one
+rim inwards. For many ranks the ring is cut open into a grid: one row per rank, the first on top, and one
 column per chunk.
 
 Everything also works on symbols. Angles are Bokeh's: radians, anticlockwise from three o'clock.

@@ -1,5 +1,5 @@
-"""The scripts of a lesson's page that lie beside the Python which they belong to, and, as one text, what a
-component's picture needs of them."""
+"""The scripts of a lesson's page that lie beside the Python modules to which they belong; and, as one text,
+the part that a component's picture needs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from widgets.kit.drawing import tokens
 KIT = Path(__file__).parents[1]
 # each imports only from those before it
 NAMES = ("compiler/numbers.js", "drawing/layout.js", "drawing/theme.js")
-SCRIPTS = {Path(name).name: KIT / name for name in NAMES}  # as a page has them, under assets/widget/
+SCRIPTS = {Path(name).name: KIT / name for name in NAMES}  # under assets/widget/ by these names
 
 
 def constants(tables: dict) -> str:
-    """What scripts read of Python, as a module of constants."""
+    """The values that scripts read from Python, as a module of constants."""
     return "".join(
         f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items()
     )
@@ -26,7 +26,8 @@ def constants(tables: dict) -> str:
 
 @cache
 def together(*more: Path) -> str:
-    """All of them and these, without a module's imports and exports: the body of a function."""
+    """All scripts and the given constants as the body of a function: without the imports and exports of
+    modules."""
     shared = constants({**units.tables(), "TOKENS": tokens.of_both_themes()})
     texts = [shared, *(path.read_text(encoding="utf-8") for path in (*SCRIPTS.values(), *more))]
     return re.sub(r"^(?:import [^;]*;|export )", "", "".join(texts), flags=re.MULTILINE)

@@ -3,9 +3,9 @@ or one widget builds in seconds.
 
 ``KEEP_COMPILED`` names the folder; it is set only by the site build. Everything else compiles afresh.
 
-A result may be made of others: a page of its fences and numbers. While the page is taken as it is stored,
-nobody asks for those, but they are wanted again once the page changes. So it is stored which results one was
-made of, and using it counts as using them.
+A result may be made of others: a page is made of its fences and numbers. As long as the page is taken from
+the cache, its fences and numbers are not asked for, but once the page changes they are needed again. So a
+list of the results that went into each result is stored with it, and using a result counts as using those.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import numpy as np
 from widgets.kit.page import dependencies
 
 PINNED = dependencies.ROOT / "constraints.txt"
-PARTS = ".parts"  # ends the name of the list of results that one was made of
+PARTS = ".parts"  # the ending of a file that lists the results of which a result was made
 
 _noting: list[set[str]] = []  # the names used so far in the making of a result, the innermost last
 
 
 @cache
 def _libraries() -> str:
-    """A name for the state of everything outside this project."""
+    """A name for the versions of everything outside this project."""
     digest = hashlib.sha256(f"{platform.python_version()} {bokeh.__version__} {np.__version__}".encode())
     if PINNED.is_file():
         digest.update(PINNED.read_bytes())
@@ -70,7 +70,8 @@ def _noted() -> Iterator[set[str]]:
 
 
 def _use(path: Path) -> None:
-    """This result is in use, with all that it was made of: forget_older leaves them."""
+    """Note that a result is in use, and all results of which it was made, so that ``forget_older`` keeps
+    them."""
     list_of_parts = path.with_name(path.name + PARTS)
     names = [path.name]
     if list_of_parts.exists():
@@ -95,14 +96,15 @@ def digest(*texts: str) -> str:
 
 
 def kept_text(kind: str, source: str, make: Callable[[str], str], modules: tuple[str, ...]) -> str:
-    """The same for a piece of a lesson, if the result of ``make`` depends only on this source and the
+    """``kept`` for a piece of a lesson, if the result of ``make`` depends only on this source and on the
     code."""
     name = f"{kind}.{digest(source)}"
     return kept(name, lambda: make(source).encode(), modules).decode()
 
 
 def forget_older(than: float) -> None:
-    """Delete what has not been used since then (seconds since 1970): it belongs to an older state."""
+    """Delete the results that have not been used since ``than`` (seconds since 1970): they belong to an older
+    state."""
     for path in Path(os.environ["KEEP_COMPILED"]).glob("*.*"):
         if path.stat().st_mtime < than and path.name != dependencies.RECORD:
             path.unlink(missing_ok=True)

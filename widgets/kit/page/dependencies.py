@@ -44,8 +44,8 @@ def state(*modules: str) -> str:
 
 
 def changed_meanwhile(*modules: str) -> bool:
-    """Whether one of these files was saved while this process ran: it may have imported what stood there
-    before, so what it makes belongs to no state that has a name."""
+    """Whether one of these files was saved while this process ran: the process may have imported an earlier
+    version, so its results belong to no state that has a name."""
     return any(file.stat().st_mtime > STARTED for file in files(*modules))
 
 
@@ -85,7 +85,7 @@ def _imported(file: Path) -> tuple[str, ...]:
     """The modules of this project that a source imports."""
     found = []
     for name, wanted in _imports(file):
-        if wanted is None:  # import a.b.c binds a, and with it everything that a provides
+        if wanted is None:  # `import a.b.c` binds a, and so depends on everything that a provides
             found += [name, name.split(".")[0]]
         elif source(f"{name}.{wanted}"):
             found.append(f"{name}.{wanted}")
@@ -140,7 +140,7 @@ def _read(file: Path) -> list[list]:
 
 @cache
 def _known() -> dict[str, list]:
-    """Hash of a source -> its imports, as found by an earlier build."""
+    """{hash of a source: its imports}, as an earlier build found them."""
     if not (folder := os.environ.get("KEEP_COMPILED")):
         return {}
     record = Path(folder, RECORD)

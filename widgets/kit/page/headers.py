@@ -35,8 +35,8 @@ POLICY = "; ".join(
     )
 )
 # The frame in which a reader's Python runs (assets/puzzle). Brython writes JavaScript and evaluates it, which
-# the pages may not do; so this one may, but it has an opaque origin (``sandbox``) and can ask nobody for
-# anything.
+# the pages may not do. This frame may, but its origin is opaque (``sandbox``), and it cannot send requests to
+# anybody.
 FRAME = "assets/puzzle/frame.html"
 OF_THE_FRAME = "; ".join(
     (
@@ -107,16 +107,18 @@ def of(path: str, versioned: bool) -> dict[str, str]:
 
 
 def _rule(page: str) -> str:
-    """The rule for a page's folder: its own, or one that matches any name in the place of ``:page``. Hosts
-    take a hundred rules (Cloudflare Pages), so figures have one for all, and so do decks."""
+    """The rule for a page's folder: the folder itself, or a pattern with ``:page``, which stands for any
+    name. Hosts accept about a hundred rules (Cloudflare Pages), so all figures share one, and so do all
+    decks."""
     inner = re.sub(r"^/[^/]+/(?=[^/])", "/:page/", page)  # /04-data-parallel/slides/ -> /:page/slides/
     return "/:page/" if page.strip("/") in all_widgets() else inner
 
 
 def underscore(pages: list[str]) -> str:
-    """The headers as a ``_headers`` file, given the folders of all pages. Where several rules match, each
-    one's policy holds, and a second can only narrow the first: so a page that nobody may frame says so in a
-    rule of its own, after that of any page, and none is for all files, since the frame's allows more."""
+    """The headers as a ``_headers`` file, given the folders of all pages. If several rules match a page, all
+    of their policies hold, so a second one can only narrow the first. Therefore a page that must not be
+    framed has an additional rule, after the one for any page; and no rule is for all files, because the
+    policy of the puzzles' frame allows more."""
     framed = f"; {FRAMED_BY_NOBODY}"
     rules = {
         "/*": {name: value for name, value in ALWAYS.items() if value != POLICY},

@@ -41,7 +41,7 @@ def _picture(cls: type[Widget]):
         source.data = {column: [] for column in source.data}  # the page fills it before it draws (view.js)
     item = json_item(plot)
     _leave_out_defaults(item["doc"])
-    item["doc"].pop("defs", None)  # if Panel is imported too: its own models, none of which is in a picture
+    item["doc"].pop("defs", None)  # definitions of Panel's models, if it is imported; no picture contains one
     return item, plot.height
 
 
@@ -54,8 +54,8 @@ DEFAULTS = {
 
 
 def _leave_out_defaults(thing: Any) -> None:
-    """Take out what BokehJS makes by itself where it is missing: a source's empty selection, a view of
-    all rows."""
+    """Remove the models that BokehJS makes by itself if they are missing: a source's empty selection, and a
+    view of all rows."""
     if isinstance(thing, list):
         for each in thing:
             _leave_out_defaults(each)
@@ -74,7 +74,7 @@ def _says_something(model: dict) -> bool:
     return any(value not in ([], {}, {"type": "map"}) for value in model.get("attributes", {}).values())
 
 
-# of a model of Bokeh's: numbers, or UUIDs once a notebook has asked Panel for its scripts
+# ids of Bokeh's models: numbers, or UUIDs once a notebook has asked Panel for its scripts
 ID = re.compile(r'"(p\d{4,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
@@ -150,7 +150,7 @@ def _module(cls: type[Widget], compiled: Compiled, numbers: bytes) -> str:
 
 
 def version(cls: type[Widget]) -> str:
-    """Changes whenever the module does, so that browsers may cache an unchanged module."""
+    """A text that changes whenever the module changes, so that browsers may cache the module."""
     return hashlib.sha256(module(cls).encode() + table(cls)).hexdigest()[:10]
 
 

@@ -72,8 +72,8 @@ class Answers:
         return self.widgets[slug]
 
     def shown(self, slug: str, values: dict) -> Packed:
-        """What the widget shows; a control without a value has its default. Bad values are refused as by the
-        widget."""
+        """What the widget shows; a control without a value has its default. Bad values are refused with the
+        widget's own words."""
         widget, state = self.widget(slug), (slug, *sorted(values.items()))
         if state in self.kept:
             self.kept.move_to_end(state)

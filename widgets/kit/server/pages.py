@@ -17,7 +17,7 @@ from widgets.kit.page import headers
 from widgets.kit.server import reload
 from widgets.kit.server.built import SITE
 
-TYPES = {  # not asked of the machine, because Windows and old Pythons differ
+TYPES = {  # fixed here, because Windows and old Pythons know other types
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",

@@ -97,7 +97,7 @@ class Token(Uncached):
 
 
 class Health(Uncached):
-    """For health probes: this process answers."""
+    """An answer for health probes, which shows that this process works."""
 
     def get(self) -> None:
         self.finish("well")
@@ -110,8 +110,9 @@ class Served(Course):
 
 
 def only_the_socket(patterns: list[tuple]) -> list[tuple[str, type[RequestHandler]]]:
-    """Keeps one of the routes that Bokeh has for an application, that to its socket, with our handler. The
-    pages that Bokeh would serve are not the course's, so an unknown list of routes stops the server."""
+    """Of the routes that Bokeh has for an application, keeps only the one to its socket, with our handler.
+    The pages that Bokeh would serve are not the course's; so if Bokeh's list of routes is not the expected
+    one, the server stops."""
     sockets = [
         path for path, handler, *_ in patterns if isinstance(handler, type) and issubclass(handler, WSHandler)
     ]

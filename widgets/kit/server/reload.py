@@ -33,12 +33,12 @@ def times(site: Path) -> dict[str, int]:
 
 
 def newest(site: Path) -> int:
-    """The time of the latest of these; a constant if nobody is watching."""
+    """The latest time of publication (``times``); a constant if nobody is watching."""
     return max(times(site).values(), default=0) if ON else 0
 
 
 def script(site: Path, up: str) -> str:
-    """The script element for a page that many folders down."""
+    """The script element for a page that lies ``up`` folders below the root."""
     address = f"{up}live/reload.js?since={newest(site)}&server={STARTED}"
     return f'<script type="module" src="{address}"></script>'
 
