@@ -44,8 +44,8 @@ _gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduc
 JOINED_BYTES = 4.0  # moved to copy one 16-bit value to another place: two to read it, two to write it
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
-# and without overlap, in bf16 and in fp8, see engine/validation/published; these alone give 0.29) and on the five
-# other rows with such traffic that the rates were fitted on.
+# and without overlap, in bf16 and in fp8, see engine/validation/published; these alone give 0.29) and on the
+# five other rows with such traffic that the rates were fitted on.
 COPYING_SLOWS = 0.45
 
 

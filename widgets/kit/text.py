@@ -107,7 +107,7 @@ def counted(count: Real, one: str, many: str) -> Words:
 
 
 def sold(size: Real) -> Words:
-    """A GPU's HBM as its data sheet has it, in which all sums by hand stop (lesson 01)."""
+    """A GPU's HBM as its data sheet gives it, the limit in calculations by hand (lesson 01)."""
     return f"{show(size, 'bytes')} as sold"
 
 
