@@ -37,6 +37,7 @@ def build() -> None:
 
 
 def main() -> None:
+    """Print the sections that are asked for, or write them down."""
     parser = argparse.ArgumentParser(description="Print the project's budgets as figures and ratios.")
     parser.add_argument("sections", nargs="*", help="engine, build, parts, components, pages; none: all")
     parser.add_argument("--quick", action="store_true", help="leave out the 200 visits of the memory figure")

@@ -70,6 +70,7 @@ def slower(found: dict[str, float], what: str, cls) -> str:
 
 
 def report() -> None:
+    """Print how long each widget's parts take, and how large its module and table are."""
     rows = []
     for slug, cls in all_widgets().items():
         found = parts_ms(cls, STATES)

@@ -182,6 +182,7 @@ def compared(name: str, statement: str, run) -> list[str]:
 
 
 def main() -> None:
+    """Print how fast the engine answers, beside other programs."""
     step_s, among_s, alone_s = ours()
     rooms = "from engine.serving import inference; from engine.step import layout, search"
     everything = f"{rooms}; from engine import catalog; catalog.model('llama3-70b'), catalog.gpu('h100-sxm')"

@@ -138,6 +138,7 @@ async def read(address: str, number: int, until: float, own: bool, found: Found)
 
 
 async def asked(reader: Reader, slug: str, state: dict, found: Found) -> None:
+    """Ask a question as a reader would, and count the answer; ValueError if it is refused."""
     answer = await reader.ask(slug, state)
     if "refused" in answer:
         raise ValueError(f"{slug} refused: {answer['refused']}")
@@ -209,6 +210,7 @@ async def settled(processes, seconds: float = 8.0) -> int:
 
 
 def times(waits_s: list[float]) -> str:
+    """Median, 95th and 99th percentile of some waits, in ms."""
     if len(waits_s) < 2:
         return "none"
     cuts = statistics.quantiles(waits_s, n=100)
@@ -336,6 +338,7 @@ HEAD = [
 
 
 async def measure(options) -> str:
+    """The whole report: one process, then several behind nginx."""
     rows = []
     with servers.served() as (address, process):
         alone = await costs(address, process)
@@ -365,6 +368,7 @@ async def measure(options) -> str:
 
 
 def main() -> None:
+    """Run the load that the command line describes, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--readers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)

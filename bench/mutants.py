@@ -60,6 +60,8 @@ PLUGINS_OFF = ("-p", "no:cacheprovider", "-p", "no:xdist")
 
 @dataclass(frozen=True)
 class Verdict:
+    """What became of a mutant."""
+
     mutant: Mutant
     outcome: str  # killed, survived or equivalent
     by: str  # the test that failed, or the reason why none can
@@ -122,6 +124,8 @@ class Settled:
 
 
 class FirstFailure:
+    """A plugin for pytest that notes the first test to fail."""
+
     def __init__(self):
         self.test = ""
 
@@ -200,6 +204,7 @@ def names_in(test_file: Path) -> set[str]:
 
 
 def module_of(path: str) -> str:
+    """The name under which a file's mutants are counted."""
     return "catalog" if path.endswith((".toml", "catalog/__init__.py")) else Path(path).stem
 
 
@@ -230,6 +235,7 @@ def patience_s(plan: list[list[str]], reach: dict) -> float:
 
 # -- one mutant ----------------------------------------------------------------------------------------------
 def verdict(tree: Path, mutant: Mutant, plan: list[list[str]], limit_s: float, tick: int) -> Verdict:
+    """Put a mutant into the tree, run the tests of the plan until one fails, and put the file back."""
     place = tree / mutant.path
     whole = place.read_text(encoding="utf-8")
 
@@ -280,6 +286,7 @@ def explained() -> dict[tuple[str, str], str]:
 
 # -- all of them ---------------------------------------------------------------------------------------------
 def targets(names: list[str]) -> list[str]:
+    """The paths of the named modules and tables; of all of them if none is named."""
     every = sorted([*ROOT.glob("engine/**/*.py"), *ROOT.glob("engine/catalog/*.toml")])
     paths = [str(path.relative_to(ROOT)) for path in every]
     unknown = [name for name in names if not any(name in (Path(p).name, Path(p).stem) for p in paths)]
@@ -289,12 +296,14 @@ def targets(names: list[str]) -> list[str]:
 
 
 def lot(path: str, seed: int, each: int | None) -> list[Mutant]:
+    """The mutants of a file that are tried: some of all possible ones, drawn by the seed."""
     mutants = mutations.of(path, (ROOT / path).read_text(encoding="utf-8"))
     count = each or min(MOST, max(FEWEST, round(len(mutants) / SITES_A_MUTANT)))
     return mutations.chosen(mutants, count, seed)
 
 
 def run(names: list[str], seed: int, each: int | None) -> list[Verdict]:
+    """Try the mutants of the named modules; returns a verdict on each."""
     import hypothesis.strategies  # noqa: F401  what every fork would import anew
     import numpy.random  # noqa: F401
     import pint  # noqa: F401
@@ -327,6 +336,7 @@ def run(names: list[str], seed: int, each: int | None) -> list[Verdict]:
 
 
 def say(found: Verdict) -> None:
+    """Print a verdict with the changed line."""
     mutant = found.mutant
     print(
         f"{found.outcome:10s} {mutant.path}:{mutant.line} ({mutant.kind})\n"
@@ -348,6 +358,7 @@ def table(verdicts: list[Verdict]) -> str:
 
 
 def main() -> int:
+    """Run the mutants that the command line names; returns the exit status."""
     parser = argparse.ArgumentParser(description="Break the engine in small ways; its tests must notice.")
     parser.add_argument("names", nargs="*", help="modules or tables, such as step or gpus.toml; none: all")
     parser.add_argument("--seed", type=int, default=2026)

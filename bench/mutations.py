@@ -78,6 +78,7 @@ class Mutant:
 
     @property
     def change(self) -> str:
+        """The line before and after, in one line."""
         return f"{self.before.strip()}  ->  {self.after.strip()}"
 
 
@@ -246,6 +247,7 @@ def _wrong(figure: str) -> str:
 
 # -- choice --------------------------------------------------------------------------------------------------
 def of(path: str, source: str) -> list[Mutant]:
+    """All mutants of a module or of a table."""
     return data(path, source) if path.endswith(".toml") else python(path, source)
 
 

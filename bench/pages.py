@@ -122,10 +122,12 @@ def drags(context, address: str, slugs, pause_ms: int = 90) -> dict[str, list[fl
 
 
 def p95(values: list[float]) -> float:
+    """The 95th percentile of some values."""
     return sorted(values)[int(0.95 * (len(values) - 1))]
 
 
 def report_drags(idiomatic: list[float], still: dict, served: dict) -> None:
+    """Print how long each figure takes from a drag to the next picture, beside an ordinary Panel app."""
     base = statistics.median(idiomatic)
     rows = [["idiomatic Panel app (the yardstick)", f"{base:.0f}", f"{p95(idiomatic):.0f}", "1.00", "", ""]]
     for slug, took_ms in still.items():
@@ -190,10 +192,12 @@ def cold(browser, address: str, lesson: str, rounds: int = 1) -> tuple[float, se
 
 
 def kb(paths) -> float:
+    """Kilobytes of some files as they are sent."""
     return sum(map(on_the_wire, paths)) / 1e3
 
 
 def report_lessons(browser, static_address: str, served_address: str) -> None:
+    """Print how soon each lesson's figures react, and how much a lesson loads."""
     rows, seen = [], set()
     for lesson, slugs in sorted(lessons().items()):
         still_s, paths = cold(browser, static_address, lesson, 3 if lesson == FIRST_LESSON else 1)
@@ -242,10 +246,12 @@ def report_lessons(browser, static_address: str, served_address: str) -> None:
 
 # -- memory of the server ------------------------------------------------------------------------------------
 def resident_mb(process) -> float:
+    """Megabytes of memory that a process holds."""
     return servers.resident_bytes([process]) / 1e6
 
 
 def live(context, address: str):
+    """A page at this address whose figures all answer."""
     page = context.new_page()
     page.add_init_script(NOT_COVERED)
     page.goto(address)
@@ -326,6 +332,7 @@ def report_deployments(browser, address: str, rounds: int = 5) -> None:
 
 
 def report(visits: int = 200) -> None:
+    """Print everything that is measured in a browser."""
     order = [slugs[0] for _, slugs in sorted(lessons().items())]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

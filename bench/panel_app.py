@@ -26,6 +26,7 @@ recipe = pn.widgets.Select(
 
 
 def columns(size, recipe):
+    """The bars of the picture."""
     slabs = memory.state_slabs(size * 1e9, recipe)
     top = np.cumsum(slabs)
     return {"bottom": top - slabs, "top": top, "left": np.full(5, 1.2), "right": np.full(5, 5.4)}
@@ -41,6 +42,7 @@ plot.segment(0.2, "y", 6.6, "y", source=ceiling, line_dash="dashed")
 
 
 def update(size, gpu, recipe):
+    """Follow the controls: new data for the picture, and the sentence under it."""
     source.data = columns(size, recipe)
     ceiling.data = {"y": [gpu.hbm_bytes]}
     return f"**{memory.state_bytes(size * 1e9, recipe) / 1e12:.3g} TB**"

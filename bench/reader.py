@@ -102,4 +102,5 @@ def plain_map(value):
 
 
 def entries(value) -> dict:
+    """A map of Bokeh's protocol as a dict."""
     return dict(value["entries"]) if value.get("type") == "map" else value

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def free_port() -> int:
+    """A port on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -59,6 +60,7 @@ def running(*command: str, port: int | None = None, env: dict[str, str] | None =
 
 
 def static():
+    """The built site, handed out by Python's own server."""
     return running(sys.executable, "-m", "http.server", "{port}", "--directory", "build/static")
 
 
@@ -82,6 +84,7 @@ SERVE = (
 
 
 def served():
+    """The built site with Python behind its figures."""
     return running(*SERVE)
 
 
@@ -123,6 +126,7 @@ def lay_out(folder: Path, port: int, ports: list[int]) -> None:
 
 
 def idiomatic():
+    """The ordinary Panel app that serves as a yardstick."""
     return running(
         sys.executable,
         "-m",

@@ -206,6 +206,7 @@ def heads() -> None:
 
 
 def main() -> None:
+    """Build the site, or say in a line what is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="empty the output first")
     options = parser.parse_args()

@@ -47,10 +47,12 @@ WORDS: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def run_serve(args: argparse.Namespace) -> None:
+    """``serve``: the built course on this machine."""
     serve.run(args)
 
 
 def run_completion(args: argparse.Namespace) -> None:
+    """``completion``: the lines by which a shell completes this command."""
     numbers.printed(shellcode([NAME], shell=args.shell))
 
 
@@ -83,6 +85,7 @@ def _complete(sub: Parser) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     numbers.speak_utf8()
     top = commands()
     argcomplete.autocomplete(top)  # answers and ends here if it is a shell that asks

@@ -71,6 +71,7 @@ def text(element: Element) -> str:
 
 
 def classes(element: Element) -> set[str]:
+    """The classes of an element."""
     return set(element.get("class", "").split())
 
 

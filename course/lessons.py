@@ -110,6 +110,7 @@ class Lesson:
 
     @cached_property
     def front_text(self) -> str:
+        """The lesson's front matter as it is written; empty where there is none."""
         found = FRONT.match(self.text)
         return found["yaml"] if found else ""
 
@@ -204,6 +205,7 @@ class Lesson:
 
     @property
     def exercises(self) -> tuple[Box, ...]:
+        """The lesson's exercises, in order."""
         return self.boxes("exercise")
 
     @cached_property

@@ -91,6 +91,8 @@ class BlockMath(BlockProcessor):
 
 
 class MathMLExtension(Extension):
+    """Makes formulas between dollars MathML."""
+
     def extendMarkdown(self, md: Markdown) -> None:
         md.ESCAPED_CHARS.append("$")
         md.inlinePatterns.register(

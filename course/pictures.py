@@ -61,6 +61,7 @@ def cards() -> list[tuple[str, str, str]]:
 
 
 def first_widget(name: str) -> str:
+    """The slug of the first figure in a lesson."""
     html = (SITE / name / "index.html").read_text(encoding="utf-8")
     return there(re.search(r'data-widget="(\w+)"', html), f"the first widget of {name}")[1]
 
@@ -211,6 +212,7 @@ def favicon(browser: Browser) -> None:
 
 
 def main() -> None:
+    """Take the pictures that are named on the command line, or all of them."""
     if not SITE.exists():
         sys.exit("There is no built site; run python -m course.build first.")
     kind, *names = sys.argv[1:] or ["all"]
@@ -233,6 +235,7 @@ def main() -> None:
 
 
 def icon() -> str:
+    """The course's icon as base64."""
     return b64encode((ASSETS / "images" / "favicon.svg").read_bytes()).decode()
 
 

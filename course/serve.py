@@ -1,5 +1,5 @@
-"""Serves the built course with Python behind its widgets: takes a free port, prints the address, and runs the
-plain command
+"""Serves the built course with Python behind its widgets: takes a free port, prints the address, and runs a
+plain command of Panel's.
 
     panel serve site/live.py --plugins widgets.kit.server.plugin --port PORT
 
@@ -76,6 +76,7 @@ def arguments(port: int) -> list[str]:
 
 
 def start(port: int) -> subprocess.Popen:
+    """Start the server as a process of its own."""
     # this process handles Ctrl-C and ends the server silently
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -86,6 +87,7 @@ def start(port: int) -> subprocess.Popen:
 
 
 def wait_until_up(port: int, exit_code: Callable[[], int | None]) -> None:
+    """Return once the server answers at its port; ValueError if it stops before that."""
     with Bar("Starting Python behind the figures"):
         while is_free(port):
             if (code := exit_code()) is not None:
@@ -94,6 +96,7 @@ def wait_until_up(port: int, exit_code: Callable[[], int | None]) -> None:
 
 
 def serve(port: int) -> None:
+    """Serve the course with Python behind its figures, until Ctrl-C."""
     server = start(port)
     try:
         wait_until_up(port, server.poll)
@@ -106,6 +109,7 @@ def serve(port: int) -> None:
 
 
 def serve_and_watch(port: int) -> None:
+    """Serve the course, and build what changes, until Ctrl-C."""
     try:
         from course import watch  # noqa: PLC0415  needs watchfiles, which only developers of the course have
     except ModuleNotFoundError as missing:
@@ -120,6 +124,7 @@ def serve_and_watch(port: int) -> None:
 
 # -- the files alone -----------------------------------------------------------------------------------------
 async def hand_out(port: int) -> None:
+    """Serve the files alone, without Python behind the figures."""
     from tornado.web import Application  # noqa: PLC0415  takes a second that the other ways need not wait for
 
     from widgets.kit.server import pages  # noqa: PLC0415
@@ -131,11 +136,13 @@ async def hand_out(port: int) -> None:
 
 
 def announce(port: int) -> None:
+    """Print the address at which the course is open."""
     print(f"The course is open on http://localhost:{port}/  (Ctrl-C stops it)", flush=True)
 
 
 # -- the command ---------------------------------------------------------------------------------------------
 def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add this command's flags to a parser."""
     parser.add_argument("--port", type=int, help=f"the port to listen on (the first free one from {PORT})")
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--static", action="store_true", help="the files alone: the widgets compute in the page")
@@ -162,6 +169,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     parser = Parser(prog="python -m course.serve", description=(__doc__ or "").splitlines()[0])
     add_flags(parser)
     try:

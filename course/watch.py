@@ -90,6 +90,7 @@ class Filter(watchfiles.DefaultFilter):
     """Ignores files that a build writes itself."""
 
     def __call__(self, change: watchfiles.Change, path: str) -> bool:
+        """Whether a change of this file counts; style sheets that the build writes do not."""
         return not path.endswith(("/tokens.css", "/looks.css")) and super().__call__(change, path)
 
 
@@ -131,15 +132,18 @@ class Workshop:
 
     # -- the server
     def start(self) -> None:
+        """Start a server with the current state of the code."""
         self.server = self.forks.Process(target=_serve, args=(self.arguments,))
         self.server.start()
         self.stale = False
 
     def stop(self) -> None:
+        """End the server."""
         self.server.kill()  # it has no state that needs saving
         self.server.join()
 
     def close(self) -> None:
+        """End the build, if there is one, and the server."""
         self.interrupt()
         self.stop()
 
@@ -165,6 +169,7 @@ class Workshop:
             print(f"{', '.join(names)}: {time.perf_counter() - began:.1f} s", flush=True)
 
     def quick(self, lessons: set[str], widgets: set[str]) -> bool:
+        """Build some lessons and widgets in a new process; returns whether that worked."""
         shutil.rmtree(NEXT, ignore_errors=True)
         maker = self.forks.Process(target=_make, args=(lessons, widgets))
         maker.start()
@@ -185,6 +190,7 @@ class Workshop:
             self.build = subprocess.Popen(self.whole, cwd=ROOT, env=silent, preexec_fn=_behind_all_else)
 
     def interrupt(self) -> None:
+        """End a build that is running, and remember that it has to be made up for."""
         if self.build and self.build.poll() is None:
             self.build.terminate()
             self.build.wait()

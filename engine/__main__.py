@@ -43,6 +43,8 @@ LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character th
 
 # -- commands ------------------------------------------------------------------------------------------------
 class Result(NamedTuple):
+    """What a command answers, in the forms in which it can be printed."""
+
     data: dict | list  # for --json
     lines: list[str]  # the table
     rows: Sequence[dict] = ()  # for --csv, where the command has rows
@@ -120,6 +122,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
 
 
 def run_estimate(args: Namespace) -> Result:
+    """``estimate``: time and memory of one layout's step."""
     layout = _layout(args, args.gpus)
     result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
     return Result(result, printing.lines(result))
@@ -141,6 +144,7 @@ def _constraints(args: Namespace) -> Constraints:
 
 
 def run_plan(args: Namespace) -> Result:
+    """``plan``: the fastest layouts of a job, and with ``--beside`` one of the reader's own."""
     within = _constraints(args)
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
     found = api.plan(_model(args), _machine(args), _job(args), args.gpus, **asked)
@@ -190,6 +194,7 @@ def _beside(args: Namespace, best: Estimate) -> dict:
 
 
 def run_infer(args: Namespace) -> Result:
+    """``infer``: the latencies and throughput of one replica."""
     result = api.serve(
         _model(args),
         _machine(args),
@@ -208,6 +213,7 @@ def run_infer(args: Namespace) -> Result:
 
 
 def run_deploy(args: Namespace) -> Result:
+    """``deploy``: the cheapest deployments for a load, and with ``--export`` the commands that start one."""
     at = Machine.of(args.gpu, "bf16", args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
     load = Load(
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
@@ -274,6 +280,7 @@ def _texts(paths: list[str]) -> dict[str, str]:
 
 
 def run_check(args: Namespace) -> Result:
+    """``check``: what a launch script asks for, whether it runs, and what would be faster."""
     gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
     found = api.check_launch(_texts(args.files), gpu, args.gpus)
     if found.launch is None:
@@ -284,6 +291,7 @@ def run_check(args: Namespace) -> Result:
 
 
 def run_collective(args: Namespace) -> Result:
+    """``collective``: the time of one collective."""
     result = api.collective(
         args.op, _machine(args), ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node
     ).as_dict()
@@ -291,6 +299,7 @@ def run_collective(args: Namespace) -> Result:
 
 
 def run_goodput(args: Namespace) -> Result:
+    """``goodput``: what failures and checkpoints cost, and the best interval between checkpoints."""
     result = api.goodput(
         args.gpus,
         checkpoint_s=args.checkpoint_s,
@@ -302,6 +311,7 @@ def run_goodput(args: Namespace) -> Result:
 
 
 def run_cost(args: Namespace) -> Result:
+    """``cost``: the bill for a run, and whether it keeps to the budget."""
     if args.hours is None and not (args.model and args.tokens is not None):
         raise ValueError("cost needs --hours, or --model and --tokens; got neither")
     bill = api.cost(
@@ -331,6 +341,7 @@ def _refused(bill: dict) -> str:
 
 
 def run_models(args: Namespace) -> Result:
+    """``models``: the catalogue's models."""
     rows = [
         {
             "key": m.key,
@@ -352,6 +363,7 @@ def run_models(args: Namespace) -> Result:
 
 
 def run_gpus(args: Namespace) -> Result:
+    """``gpus``: the catalogue's GPUs."""
     rows = [asdict(gpu) for gpu in catalog.all_gpus().values()]
     return listed(
         rows,
@@ -372,12 +384,14 @@ def run_gpus(args: Namespace) -> Result:
 
 
 def run_recipes(args: Namespace) -> Result:
+    """``recipes``: the catalogue's recipes of training state."""
     rows = [{**asdict(r), "bytes_per_param": r.bytes_per_param} for r in catalog.all_recipes().values()]
     shown_of = ["key", "name", "precision", "weight_bytes", "gradient_bytes", "master_bytes"]
     return listed(rows, [*shown_of, "momentum_bytes", "variance_bytes", "bytes_per_param"])
 
 
 def run_nodes(args: Namespace) -> Result:
+    """``nodes``: the catalogue's nodes."""
     rows = [
         {
             "key": node.key,
@@ -397,6 +411,7 @@ def run_nodes(args: Namespace) -> Result:
 
 
 def run_fabrics(args: Namespace) -> Result:
+    """``fabrics``: the catalogue's links."""
     rows = [
         {
             "key": link.key,
@@ -412,6 +427,7 @@ def run_fabrics(args: Namespace) -> Result:
 
 
 def run_validate(args: Namespace) -> Result:
+    """``validate``: published runs beside what the engine says of them."""
     if args.by == "axis":
         axes = accuracy.as_dict()
         return Result(axes, accuracy.lines(), axes["axes"])
@@ -421,6 +437,7 @@ def run_validate(args: Namespace) -> Result:
 
 
 def run_puzzle(args: Namespace) -> Result:
+    """``puzzle``: the list of puzzles, the start of one as a file, or the verdict on an answer."""
     if args.name is None:
         if args.check:
             raise ValueError(f"--check needs the name of a puzzle: {', '.join(puzzles.names())}")

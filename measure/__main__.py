@@ -26,12 +26,14 @@ SHIPPED = measurements.PLACE
 
 
 def subjects() -> list[str]:
+    """The modules of this package, each of which measures one subject."""
     return sorted(
         module.name for module in pkgutil.iter_modules(measure.__path__) if not module.name.startswith("_")
     )
 
 
 def measured(names: list[str], device: str, quick: bool) -> dict:
+    """The measurements of some subjects on a device, by name."""
     return {name: importlib.import_module(f"measure.{name}").measure(device, quick) for name in names}
 
 
@@ -42,6 +44,7 @@ def written(record: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Measure the subjects that the command line names; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__.splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="SUBJECT", help="what to measure; everything when none is named"

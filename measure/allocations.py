@@ -11,12 +11,14 @@ SIZES = (2**12, 2**20, 2**25, 2**30)
 
 
 def seconds(work) -> float:
+    """How long some work takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def median(values: list[float]) -> float:
+    """The median of some values."""
     return sorted(values)[len(values) // 2]
 
 

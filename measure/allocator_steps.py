@@ -24,6 +24,7 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def steps_apart(run: dict, device: str) -> list[dict]:
+    """The steps of a run in a process of their own, because the allocator reads its settings only once."""
     setting = f"expandable_segments:{bool(run['expandable'])}"
     return apart(__name__, f"steps({run!r}, {device!r})", PYTORCH_CUDA_ALLOC_CONF=setting)
 

@@ -30,6 +30,7 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def point(batch: int, heads: int, length: int, device: str, quick: bool) -> dict:
+    """Seconds of attention at one size, forward and backward."""
     q, k, v = (
         torch.randn(batch, heads, length, HEAD_DIM, device=device, dtype=torch.bfloat16, requires_grad=True)
         for _ in range(3)
@@ -46,6 +47,7 @@ def point(batch: int, heads: int, length: int, device: str, quick: bool) -> dict
 
 
 def both(forward: Work, *inputs: torch.Tensor) -> Work:
+    """The work of a forward and a backward pass."""
     gradient = torch.randn_like(forward())
 
     def work() -> None:

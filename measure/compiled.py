@@ -62,6 +62,7 @@ def step(block, x) -> None:
 
 
 def wait(x) -> None:
+    """Wait until the device of a tensor has nothing left to do."""
     if x.is_cuda:
         torch.cuda.synchronize()
 

@@ -21,6 +21,7 @@ OPERATORS = {"add": torch.add, "matmul": torch.matmul}
 
 
 def row(operator, a, b, count: int) -> None:
+    """Run an operator ``count`` times in a row."""
     for _ in range(count):
         operator(a, b)
 
@@ -37,6 +38,7 @@ def timed(operator, a, b, count: int, device: str) -> dict:
 
 
 def measure(device: str, quick: bool) -> dict:
+    """Seconds of each operator in a row, by the side of its matrices."""
     count, found = QUICK_ROW if quick else ROW, {}
     for name, operator in OPERATORS.items():
         found[name] = []

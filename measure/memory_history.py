@@ -51,6 +51,7 @@ def history() -> dict:
 
 
 def noted() -> list[dict]:
+    """The events of the allocator's history that are kept."""
     import torch
 
     trace = torch.cuda.memory._snapshot()["device_traces"][0]

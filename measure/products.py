@@ -47,14 +47,17 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def timed(product: Work, shape: tuple[int, int, int], device: str, quick: bool) -> dict:
+    """One product's shape and its time in a burst."""
     return dict(zip("mnk", shape)) | {"burst_s": burst_s(product, device, quick)}
 
 
 def copies(operand_bytes: float) -> int:
+    """How many copies of an operand it takes so that no cache still holds the one in use."""
     return ceil(COLD_BYTES / operand_bytes) + 1 if operand_bytes < COLD_BYTES else 1
 
 
 def random(rows: int, columns: int, device: str) -> torch.Tensor:
+    """A random matrix in bf16."""
     return torch.randn(rows, columns, device=device, dtype=torch.bfloat16)
 
 

@@ -32,15 +32,18 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def random(size: int, device: str, dtype=torch.bfloat16) -> torch.Tensor:
+    """A random tensor of ``size`` bytes."""
     return torch.randn(size // dtype.itemsize, device=device, dtype=dtype)
 
 
 def copy(size: int, device: str) -> tuple[Work, float]:
+    """The work of a copy on operands of ``size`` bytes, and the bytes that it reads and writes."""
     a, out = random(size, device), random(size, device)
     return lambda: out.copy_(a), 2.0 * size
 
 
 def add(size: int, device: str) -> tuple[Work, float]:
+    """The work of an addition on operands of ``size`` bytes, and the bytes that it reads and writes."""
     a, b, out = (random(size, device) for _ in range(3))
     return partial(torch.add, a, b, out=out), 3.0 * size
 
@@ -53,12 +56,14 @@ def rms_norm(size: int, device: str) -> tuple[Work, float]:
 
 
 def layer_norm(size: int, device: str) -> tuple[Work, float]:
+    """The work of a layer norm on operands of ``size`` bytes, and the bytes that it reads and writes."""
     a = random(max(size, 2 * WIDTH), device).view(-1, WIDTH)
     weight = torch.ones(WIDTH, device=device, dtype=torch.bfloat16)
     return partial(F.layer_norm, a, (WIDTH,), weight, weight), 2.0 * a.nbytes
 
 
 def softmax(size: int, device: str) -> tuple[Work, float]:
+    """The work of a softmax on operands of ``size`` bytes, and the bytes that it reads and writes."""
     a = random(max(size, 2 * WIDTH), device).view(-1, WIDTH)
     return partial(torch.softmax, a, -1), 2.0 * a.nbytes
 

@@ -66,6 +66,7 @@ def row(work: Work, count: int, device: str) -> dict:
 
 
 def of_zeros(side: int, device: str) -> Work:
+    """The work of a product of zeros, which takes less power."""
     a = torch.zeros(side, side, device=device, dtype=torch.bfloat16)
     out = torch.empty_like(a)
     return lambda: torch.mm(a, a.t(), out=out)
@@ -96,11 +97,13 @@ def attentions(tokens: int, device: str) -> dict[str, tuple[Work, dict[str, floa
 
 
 def by(library: str, work: Work) -> torch.Tensor:
+    """Attention by the kernels of one library."""
     with sdpa_kernel(LIBRARIES[library]):
         return work()
 
 
 def without_gradients(work: Work) -> None:
+    """Do some work without keeping anything for a backward pass."""
     with torch.no_grad():
         work()
 
@@ -115,6 +118,7 @@ WIDTH, HEADS = 4096, 32
 
 
 def block_and_input(tokens: int, device: str) -> tuple[Block, torch.Tensor]:
+    """A transformer block and an input for it; a small one on a CPU."""
     width, heads = (WIDTH, HEADS) if device == "cuda" else (64, 4)
     block = Block(width, heads).to(device, torch.bfloat16)
     return block, torch.randn(1, tokens, width, device=device, dtype=torch.bfloat16, requires_grad=True)

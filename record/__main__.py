@@ -29,6 +29,7 @@ SHORT = 60  # characters of a value
 
 
 def recorders() -> list[str]:
+    """The modules of this package, each of which makes one recording."""
     return sorted(
         module.name for module in pkgutil.iter_modules(record.__path__) if not module.name.startswith("_")
     )
@@ -45,6 +46,7 @@ def python() -> str:
 
 
 def recording(name: str) -> dict:
+    """A recording with the versions of the libraries that it was made with."""
     module = importlib.import_module(f"record.{name}")
     made_by = {"made_by": f"record/{name}.py", "versions": versions(module.RUNS_ON), "python": python()}
     return made_by | module.record()
@@ -98,6 +100,7 @@ def repeat(name: str, write: bool) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Make the recordings that the command line names, and say what has changed."""
     parser = argparse.ArgumentParser(prog="python -m record", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="recorders to run; all when none is named")
     parser.add_argument("--dry", action="store_true", help="only say what would change; write nothing")

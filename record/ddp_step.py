@@ -40,6 +40,7 @@ KEPT = (
 
 
 def network() -> nn.Module:
+    """The network that is trained: linear layers with GELU between them."""
     torch.manual_seed(0)
     layers = [(nn.Linear(WIDTH, WIDTH, bias=False), nn.GELU()) for _ in range(LAYERS)]
     return nn.Sequential(*(module for pair in layers for module in pair))
@@ -69,6 +70,7 @@ def rank_works(rank: int, folder: str) -> None:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(rank_works, args=(folder,), nprocs=RANKS, start_method="spawn")
         lanes = json.loads(Path(folder, "lanes.json").read_text())

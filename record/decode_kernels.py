@@ -33,6 +33,8 @@ COMPILED_CALL = re.compile(
 
 
 class Norm(nn.Module):
+    """An RMS norm, as Llama's code computes it."""
+
     def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(HIDDEN))
@@ -43,11 +45,14 @@ class Norm(nn.Module):
 
 
 def rotated(x, cos, sin):
+    """Queries or keys, rotated by their positions."""
     left, right = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-right, left), dim=-1) * sin
 
 
 class Layer(nn.Module):
+    """A layer of Llama that decodes one token over a cache of fixed size."""
+
     def __init__(self):
         super().__init__()
         self.before, self.between = Norm(), Norm()
@@ -108,12 +113,14 @@ class Kernels(TorchDispatchMode):
 
 
 def step(layers):
+    """A model with this many layers, and the arguments of one decode step."""
     torch.manual_seed(0)
     model = Decoder(layers).to(torch.bfloat16).eval()
     return model, (torch.zeros(BATCH, 1, dtype=torch.long), torch.tensor([5]))
 
 
 def eager(layers) -> list[str]:
+    """The kernels of an eager step, in order."""
     model, inputs = step(layers)
     with torch.no_grad(), Kernels() as kernels:
         model(*inputs)
@@ -134,6 +141,7 @@ def compiled(layers) -> list[str]:
 
 
 def kinds(names) -> list[str]:
+    """What each kernel is: a product, attention, or a small one."""
     return [
         "product"
         if name == "mm"
@@ -164,4 +172,5 @@ def parts(names) -> dict:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     return {"eager": parts(eager(LAYERS)), "compiled": parts(compiled(LAYERS))}

@@ -33,10 +33,12 @@ MODES = {"grad": contextlib.nullcontext, "no_grad": torch.no_grad, "inference": 
 
 # -- the calls that are traced -------------------------------------------------------------------------------
 def leaf(*shape):
+    """A tensor of this shape that asks for a gradient."""
     return torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()
 
 
 def heads(n):
+    """Queries, keys and values for attention."""
     return {name: leaf(1, n["a"], n["t"], n["d"]) for name in ("q", "k", "v")}
 
 
@@ -60,6 +62,7 @@ CASES = {
 
 # -- autocast as on a GPU ------------------------------------------------------------------------------------
 def narrow(argument) -> bool:
+    """Whether an argument is a tensor with 16 bits a value."""
     return isinstance(argument, torch.Tensor) and argument.dtype in (torch.bfloat16, torch.float16)
 
 
@@ -125,6 +128,7 @@ def written(tensor, letters: dict) -> dict:
 
 
 def address(tensor) -> int:
+    """Where a tensor's storage begins, by which storages are told apart."""
     return tensor.untyped_storage().data_ptr()
 
 
@@ -257,6 +261,7 @@ def graph(tensor) -> list[str]:
 
 
 def traced(case: str, autocast: bool, mode: str, letters: dict) -> dict:
+    """The trace of one case: every visit of the dispatcher, the graph, and what is saved."""
     inputs_of, call = CASES[case]
     with MODES[mode](), torch.autocast("cpu", torch.bfloat16, enabled=autocast), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about replacing kernels, which is intended
@@ -283,6 +288,7 @@ def shape(recording: dict) -> dict:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     library, found = as_on_a_gpu(), {}
     for case in CASES:
         for autocast in (False, True):

@@ -59,25 +59,30 @@ class Attention(torch.autograd.Function):
 
 
 def rms_norm(x, weight):
+    """An RMS norm, as Llama's code computes it."""
     wide = x.float()
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x) * weight
 
 
 def layer_norm(x, weight):
+    """PyTorch's own layer norm."""
     return F.layer_norm(x, (HIDDEN,), weight)
 
 
 def turned(x, turns):
+    """Queries or keys, rotated by their positions."""
     pairs = torch.view_as_complex(x.float().reshape(TOKENS, -1, HEAD_DIM // 2, 2))
     return torch.view_as_real(pairs * turns).flatten(2).type_as(x)
 
 
 def repeated(x):
+    """Keys or values, repeated for each query head that shares them."""
     group = HEADS // KV_HEADS
     return x[:, :, None, :].expand(TOKENS, KV_HEADS, group, HEAD_DIM).reshape(TOKENS, HEADS, HEAD_DIM)
 
 
 def layer(x, weights, turns, norm):
+    """One layer of Llama."""
     normed = norm(x, weights["first"])
     q, k, v = ((normed @ weights[name]).view(TOKENS, -1, HEAD_DIM) for name in "qkv")
     mixed = Attention.apply(turned(q, turns), repeated(turned(k, turns)), repeated(v))
@@ -106,6 +111,7 @@ def counted(norm) -> dict:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     return {
         "hidden": HIDDEN,
         "heads": HEADS,

@@ -76,7 +76,7 @@ def counted(train: types.ModuleType, layers: int) -> dict:
 
 
 def state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """This rank's share of weights, gradients and moments; a gradient is as large as its weight."""
+    """One rank's share of weights, gradients and moments; a gradient is as large as its weight."""
     weights = [each for group in optimizer.param_groups for each in group["params"]]
     moments = [each for state in optimizer.state.values() for each in state.values() if each.dim()]
     return sum(each.to_local().nbytes for each in (*weights, *weights, *moments))
@@ -101,6 +101,7 @@ def one_rank(_: int, place: str) -> None:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder, "counted.json"))
         mp.start_processes(one_rank, args=(place,), nprocs=1, start_method="spawn")

@@ -215,6 +215,7 @@ def listening():
 
 
 def quiet():
+    """Hide what the examples print."""
     return contextlib.redirect_stdout(io.StringIO())
 
 
@@ -349,6 +350,7 @@ def plain(said: str) -> str:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     shown = []
     with listening() as log, torch.no_grad():
         for example in EXAMPLES:

@@ -23,10 +23,12 @@ NAME = re.compile(r"^(cpp_fused\w+) = ", re.MULTILINE)
 
 
 def gated(gate, up):
+    """The activation of a gated MLP."""
     return F.silu(gate) * up
 
 
 def generated() -> str:
+    """The code that Inductor writes for it."""
     settings = {"force_disable_caches": True, "cpp.simdlen": 1, "cpp.threads": 1}
     uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", return_value=lambda *_: None)
     with torch.no_grad(), inductor.config.patch(settings), uncompiled:
@@ -44,5 +46,6 @@ def loop(code: str) -> list[str]:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     code = generated()
     return {"kernels": NAME.findall(code), "loop": loop(code)}

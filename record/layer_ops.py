@@ -67,6 +67,8 @@ def turned(x, cos, sin):
 
 
 class Layer(torch.nn.Module):
+    """One layer of Llama."""
+
     def __init__(self):
         super().__init__()
         size = HIDDEN // HEADS
@@ -98,12 +100,14 @@ class Layer(torch.nn.Module):
 
 
 def counted(run) -> tuple[dict, object]:
+    """The kernels and views of a run, counted, and the run's result."""
     with Counting() as seen:
         result = run()
     return {"kernels": seen.kernels, "views": seen.views, "on single numbers": seen.single}, result
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     layer = Layer().to(torch.bfloat16)
     x = torch.randn(1, TOKENS, HIDDEN, dtype=torch.bfloat16, requires_grad=True)
     cos, sin = torch.ones(2, TOKENS, HIDDEN // HEADS, dtype=torch.bfloat16)

@@ -37,6 +37,7 @@ def traced(device: str, activities: list[ProfilerActivity]) -> list[dict]:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -100,6 +100,7 @@ def whole(tensor):
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     found = {}
     for name, written_out in (("written out", True), ("fused", False)):
         small, large = (kept(written_out, sizes) for sizes in SIZES)

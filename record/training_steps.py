@@ -21,6 +21,8 @@ SETUP, FIRST, STEADY = range(3)
 
 
 class Block(nn.Module):
+    """A layer of GPT-3."""
+
     def __init__(self):
         super().__init__()
         self.before, self.between = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
@@ -38,6 +40,8 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
+    """A small GPT-3."""
+
     def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
@@ -61,6 +65,7 @@ def in_bf16(module):
 
 
 def step(model, optimizer, length: int) -> None:
+    """One training step on the meta device."""
     tokens, targets = (torch.empty(BATCH, length, dtype=torch.long, device="meta") for _ in range(2))
     model(tokens, targets).backward()
     optimizer.step()
@@ -84,6 +89,7 @@ def steps(length: int) -> tuple[Storages, list[int]]:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     (short, ends), (long, same_ends) = map(steps, LENGTHS)
     if short.events != long.events or ends != same_ends:
         raise ValueError("the order of allocations depends on the length")

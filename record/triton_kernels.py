@@ -31,6 +31,7 @@ def compiled(kernel, pointers, numbers, constants, stages, warps):
 
 
 def softmax(columns, warps):
+    """The compiled softmax kernel for rows of this many columns."""
     from kernels.softmax import softmax_kernel
 
     pointers = dict.fromkeys(("x_ptr", "y_ptr"), "*fp32")
@@ -46,6 +47,7 @@ def copies(ptx: str) -> dict[str, int]:
 
 
 def record() -> dict:
+    """The recording, as its JSON file holds it."""
     from kernels.persistent import persistent_kernel
 
     pointers = dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*bf16")

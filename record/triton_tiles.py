@@ -72,7 +72,7 @@ def needs(kernel) -> dict:
 
 
 def record() -> dict:
-    """{GPU: [a tile and what it needs, …]}"""
+    """For each GPU the tiles, each with what it needs."""
     names = ("block_m", "block_n", "block_k", "stages", "warps")
     return {
         "kernel": "kernels/matmul.py, bf16",

@@ -28,6 +28,7 @@ class Pass(NamedTuple):
 
     @property
     def exposed_s(self) -> float:
+        """Seconds from the last gradient until the last AllReduce is done."""
         return self.end_s[-1] - self.ready_s[-1]
 
     @property

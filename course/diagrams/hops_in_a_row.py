@@ -19,6 +19,7 @@ def hops(algorithm: str, ranks: int) -> int:
 
 
 def said(algorithm: str, ranks: int) -> str:
+    """The label of a row: the algorithm, its hops and their time."""
     count = hops(algorithm, ranks)
     took = units.human(count * start_ups.hop_s(CARD), "seconds")
     return f"{ranks} ranks, {algorithm}: {count} hops, {took}"

@@ -77,6 +77,7 @@ def draw(width: float) -> Picture:
 
 
 def keys() -> list[str]:
+    """What the letters over the strip mean."""
     return [
         "τ: useful time between two checkpoints",
         "δ: time that training waits for a checkpoint to be written",

@@ -42,6 +42,7 @@ def said(run: Timeline, step: int) -> tuple[str, str]:
 
 
 def reserved(roof: np.ndarray) -> str:
+    """The label of the line of reserved bytes, with their peak."""
     return f"reserved {units.in_unit(float(roof.max()), 'GB')}"
 
 

@@ -48,10 +48,12 @@ LINES = (*INKS, *RESOURCES, "axis")
 
 
 def hex_of(channels: tuple[float, ...]) -> str:
+    """A colour in hex, from its channels."""
     return "#" + "".join(f"{round(channel):02X}" for channel in channels)
 
 
 def channels(colour: str) -> tuple[int, ...]:
+    """Red, green and blue of a colour in hex, from 0 to 255."""
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
 

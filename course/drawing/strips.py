@@ -31,6 +31,7 @@ class Pass(NamedTuple):
 
     @property
     def look(self) -> str:
+        """The name of the pass's look; passes of further chunks have another."""
         return LOOK[self.kind] + ("-2" if self.chunk and self.kind != WEIGHT else "")
 
 

@@ -1,4 +1,4 @@
-"""The Markdown fence for a static picture, drawn by a module of course/diagrams:
+"""The Markdown fence for a static picture, drawn by a module of course/diagrams.
 
     ``` diagram
     name: schedule

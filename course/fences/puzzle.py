@@ -1,4 +1,4 @@
-"""The Markdown fence for a puzzle, a function that the reader writes in the page:
+"""The Markdown fence for a puzzle, a function that the reader writes in the page.
 
     ``` puzzle
     name: one_f_one_b              a module of engine/puzzles

@@ -1,4 +1,4 @@
-"""The Markdown fence for an excerpt of a trace, drawn as the lanes that a profiler shows:
+"""The Markdown fence for an excerpt of a trace, drawn as the lanes that a profiler shows.
 
     ``` trace
     recorded: ddp_step               a recording of record/ that is a trace, or

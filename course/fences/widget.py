@@ -1,4 +1,4 @@
-"""The Markdown fence that puts a widget into a lesson:
+"""The Markdown fence that puts a widget into a lesson.
 
     ``` widget
     name: memory_stack

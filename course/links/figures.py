@@ -164,7 +164,7 @@ class Pieces(InlineProcessor):
 
 
 class Links(Pieces):
-    """[words](figure "control: value")"""
+    """A link that sets controls of a figure: ``[words](figure "control: value")``."""
 
     def attributes(self, m: re.Match[str], place: Place) -> dict[str, str]:
         """The state that it sets, as texts, and the address of the widget's own page in that state."""
@@ -185,7 +185,7 @@ class Links(Pieces):
 
 
 class Lights(Pieces):
-    """[words]{lights: part}"""
+    """Words that highlight a part of a figure: ``[words]{lights: part}``."""
 
     def attributes(self, m: re.Match[str], place: Place) -> dict[str, str]:
         """What it highlights, with a description in words."""

@@ -400,6 +400,7 @@ def running_heads(volumes: list[tuple[str, list[Printed]]]) -> str:
 
 
 def page_name(part: int) -> str:
+    """The name of a part's page."""
     return f"part-{part}"
 
 

@@ -102,6 +102,7 @@ def _contents(volumes: list[tuple[str, list[Printed]]]) -> str:
 
 
 def part_file(number: int) -> str:
+    """The file of a part's page in the book."""
     return f"part-{number}.xhtml"
 
 

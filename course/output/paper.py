@@ -112,6 +112,7 @@ def with_page_numbers(page: Page) -> bytes:
 
 
 def main() -> None:
+    """Print the book and its parts as PDF files from the built site."""
     if not (SITE / "book" / "index.html").exists():
         sys.exit("There is no built site; run python -m course.build first.")
     public, began = os.environ.get("SITE_URL", "").rstrip("/"), time.perf_counter()

@@ -25,7 +25,8 @@ class Program(Protocol):
     algorithm: Callable[..., dict[str, Any]]
     outputs: dict[str, Any]
 
-    def __call__(self, *args: Any) -> dict[str, Any]: ...
+    def __call__(self, *args: Any) -> dict[str, Any]:
+        """The algorithm's outputs by name, for these arguments."""
 
 
 def program(

@@ -135,13 +135,14 @@ class Node:
 
     @property
     def hbm_bytes(self) -> float:
+        """HBM of all GPUs of the node."""
         return self.gpus * self.gpu.hbm_bytes
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """This many equal nodes; ``oversubscription`` 2 means that the fabric carries half of what the NICs can
-    send."""
+    """Equal nodes, ``nodes`` of them; ``oversubscription`` 2 means that the fabric carries half of what the
+    NICs can send."""
 
     node: Node
     nodes: int
@@ -149,10 +150,12 @@ class Cluster:
 
     @property
     def gpus(self) -> int:
+        """GPUs of all nodes."""
         return self.nodes * self.node.gpus
 
     @property
     def hbm_bytes(self) -> float:
+        """HBM of all GPUs of the cluster."""
         return self.nodes * self.node.hbm_bytes
 
 

@@ -36,6 +36,7 @@ class Recipe:
 
     @property
     def bytes_per_param(self) -> float:
+        """Bytes of training state for each parameter: weight, gradient and the optimizer's values."""
         return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
 
     @property

@@ -41,6 +41,7 @@ class Problem:
 
     @property
     def parameters(self) -> int:
+        """Parameters of both layers together."""
         return sum(self.sizes)
 
 

@@ -82,6 +82,7 @@ class Run:
 
     @property
     def ranks(self) -> int:
+        """How many ranks take part."""
         return len(self.before.values)
 
     @cached_property

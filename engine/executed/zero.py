@@ -76,10 +76,12 @@ class StepTraffic(NamedTuple):
 
     @property
     def total_bytes(self) -> Real:
+        """Bytes that one GPU sends in a step, of all kinds together."""
         return self.weights_bytes + self.gradients_bytes + self.replicas_bytes
 
     @property
     def total_s(self) -> Real:
+        """Seconds that one GPU's wires are busy in a step, for all kinds of traffic one after the other."""
         return self.weights_s + self.gradients_s + self.replicas_s
 
 

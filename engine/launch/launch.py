@@ -47,4 +47,5 @@ class Launch:
 
     @property
     def trains(self) -> bool:
+        """Whether the launch describes a training job: then it has a layout."""
         return self.layout is not None

@@ -59,6 +59,7 @@ class Over(NamedTuple):
 
     @property
     def wasted_bytes(self) -> float:
+        """How many more bytes were reserved at most than were allocated at most."""
         return self.reserved_bytes - self.peak_bytes
 
     def as_dict(self) -> dict:
@@ -123,10 +124,12 @@ class Memory:
 
     @property
     def allocated(self) -> float:
+        """Bytes that are given to tensors now."""
         return float(self.state[allocator.ALLOCATED])
 
     @property
     def reserved(self) -> float:
+        """Bytes that the allocator has taken from the GPU now."""
         return float(self.state[allocator.RESERVED])
 
 

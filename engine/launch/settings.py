@@ -37,14 +37,17 @@ class Setting:
 
     @property
     def key(self) -> str:
+        """The setting's name, as its file spells it."""
         return self.entry.key
 
     @property
     def file(self) -> str:
+        """The file in which the setting stands."""
         return self.entry.file
 
     @property
     def line(self) -> int:
+        """The line on which it stands, counted from 1."""
         return self.entry.line
 
 

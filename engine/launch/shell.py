@@ -43,10 +43,12 @@ class Word:
 
     @property
     def text(self) -> str:
+        """The word's characters, without quotes."""
         return "".join(bit.text for bit in self.bits)
 
     @property
     def line(self) -> int:
+        """The line on which the word ends; 0 for a word without characters."""
         return self.bits[-1].line if self.bits else 0
 
     def span(self, drop: int = 0) -> tuple[int, int]:

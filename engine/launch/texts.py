@@ -28,6 +28,7 @@ class Source:
 
     @property
     def given(self) -> str:
+        """The text as the reader gave it, even where only a part of it is read."""
         return self.whole or self.text
 
 

@@ -114,18 +114,22 @@ class Report:
 
     @property
     def settings(self) -> tuple[Setting, ...]:
+        """The settings that were read; none without a launch."""
         return self.launch.settings if self.launch else ()
 
     @property
     def assumed(self) -> tuple[Assumed, ...]:
+        """What was assumed because no text says it; nothing without a launch."""
         return self.launch.assumed if self.launch else ()
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
+        """The settings that do not matter to the estimate; none without a launch."""
         return self.launch.ignored if self.launch else ()
 
     @property
     def unmodelled(self) -> tuple[Ignored, ...]:
+        """The settings that would matter but are not modelled; none without a launch."""
         return self.launch.unmodelled if self.launch else ()
 
     def as_dict(self) -> dict:

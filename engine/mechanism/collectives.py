@@ -179,7 +179,7 @@ def two_level_all_reduce_s(
     nic_alpha_s: Real,
 ) -> Real:
     """ReduceScatter in the node, AllReduce of the g-th parts across m nodes, AllGather in the node, each by a
-    textbook ring:
+    textbook ring.
 
     2(g-1)/g·S/B_link + 2(g-1)·alpha_link + 2(m-1)/m·(S/g)/B_nic + 2(m-1)·alpha_nic. Leaves out any overlap of
     the levels.

@@ -199,6 +199,7 @@ class Machine:
 
     @classmethod
     def of(cls, node: Node) -> Machine:
+        """The machine that is one node of the catalogue, with calibrated rates."""
         net = wires(node.gpu, node.gpus, node.nic_bytes_per_s_per_gpu, nic=node.nic)
         return cls(
             node.key, node.name, node.gpu, matmul.chip(node.gpu, "bf16"), matmul.chip(node.gpu, "fp8"), net

@@ -33,6 +33,7 @@ class Kernel(NamedTuple):
 
     @property
     def takes_s(self) -> Real:
+        """Seconds of the kernel: the longest of moving its bytes, computing, and being launched."""
         return ops.maximum(ops.maximum(self.memory_s, self.arithmetic_s), self.launch_s)
 
 
@@ -66,10 +67,12 @@ class Between(NamedTuple):
 
     @property
     def apart_bytes(self) -> float:
+        """Bytes that separate kernels move between them."""
         return self.values * self.apart_bytes_a_value
 
     @property
     def fused_bytes(self) -> float:
+        """Bytes that one fused kernel moves instead."""
         return self.values * self.fused_bytes_a_value
 
 

@@ -51,14 +51,17 @@ class Hierarchy:
 
     @property
     def gpu(self) -> Gpu:
+        """The GPU of the node."""
         return self.node.gpu
 
     @property
     def name(self) -> str:
+        """The GPU's name."""
         return self.gpu.name
 
     @property
     def host(self) -> Link:
+        """The link between a GPU and its host."""
         return catalog.all_hosts()[self.key].link
 
 

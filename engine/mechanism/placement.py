@@ -95,10 +95,12 @@ class Fabric:
 
     @property
     def gpus(self) -> Real:
+        """GPUs of all nodes."""
         return self.nodes * self.gpus_per_node
 
     @property
     def gpus_per_leaf(self) -> Real:
+        """GPUs whose nodes share one leaf switch."""
         return self.nodes_per_leaf * self.gpus_per_node
 
     @property

@@ -44,6 +44,7 @@ class Format:
 
     @property
     def bits(self) -> int:
+        """Bits of one number: its sign, exponent and mantissa."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
@@ -58,6 +59,7 @@ class Format:
 
     @property
     def smallest_normal(self) -> float:
+        """The smallest number above zero with a full mantissa."""
         return 2.0**self.lowest_exponent
 
     @property
@@ -82,10 +84,12 @@ class Format:
 
     @property
     def smallest_octave(self) -> int:
+        """The exponent of the smallest number above zero, as a power of two."""
         return self.lowest_exponent - self.mantissa_bits
 
     @property
     def largest_octave(self) -> float:
+        """The base-2 logarithm of the largest number."""
         return math.log2(self.largest)
 
     @property

@@ -34,6 +34,7 @@ class Timeline(NamedTuple):
 
     @property
     def allocated_bytes(self) -> np.ndarray:
+        """[event]: bytes allocated after each event, of all groups together."""
         return self.held_bytes.sum(axis=0)
 
     def of_step(self, step: int) -> np.ndarray:

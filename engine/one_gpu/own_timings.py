@@ -1,9 +1,8 @@
 """What lessons 13 to 19 say about a GPU, beside what `make measure` found on one: a row for each comparison.
-(Products, attention and streaming in general, and the allocator, are in engine/validation/own_gpus.py.)
 
-A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
-say, with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file
-names.
+Products, attention and streaming in general, and the allocator, are in engine/validation/own_gpus.py. A
+device that the catalogue does not know is left out. The engine's side of a row is what the lesson would say,
+with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file names.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ class Held(NamedTuple):
 
     @property
     def error(self) -> float:
+        """How far the engine's value is above the measured one, as a share of it."""
         return self.ours / self.measured - 1
 
 
@@ -188,6 +188,7 @@ class Summary(NamedTuple):
 
     @property
     def median(self) -> float:
+        """The median of the errors."""
         return float(np.median(self.errors))
 
 

@@ -88,6 +88,7 @@ class StepTime:
 
     @property
     def total_s(self) -> float:
+        """Seconds of the whole step."""
         return self.weights_s + self.attention_s + self.other_s + self.communication_s
 
     def __add__(self, after: StepTime) -> StepTime:

@@ -33,7 +33,7 @@ class Replica(NamedTuple):
 
     @property
     def name(self) -> str:
-        """ "TP 4", "TP 8 PP 2", "EP 32" or, with an attention that is divided too, "EP 32 TP 2"."""
+        """In words: "TP 4", "TP 8 PP 2", "EP 32" or, if attention is divided too, "EP 32 TP 2"."""
         if self.dp > 1:
             return f"EP {self.gpus} TP {self.tp}" if self.tp > 1 else f"EP {self.gpus}"
         return f"TP {self.tp} PP {self.pp}" if self.pp > 1 else f"TP {self.tp}"

@@ -197,6 +197,7 @@ class Verdict:
 
     @property
     def agree(self) -> bool:
+        """Whether the rules and the search choose the same split."""
         return split_of(self.rules.layout) == split_of(self.search.layout)
 
     @property

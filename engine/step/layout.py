@@ -156,6 +156,7 @@ class Layout:
 
     @property
     def dp(self) -> int:
+        """Data-parallel ranks: the GPUs that tensor, pipeline and context parallelism leave."""
         return self.gpus // (self.tp * self.pp * self.cp)
 
     @property
@@ -204,6 +205,7 @@ class Machine:
 
     @property
     def peak_flops_per_s(self) -> float:
+        """The GPU's dense peak in the machine's precision, as its data sheet gives it."""
         return self.gpu.peak_flops_per_s(self.precision)
 
 
@@ -327,6 +329,7 @@ class Estimate:
 
     @property
     def step_s(self) -> float:
+        """Seconds of one training step."""
         return self.terms.step_s
 
     @property
@@ -365,6 +368,7 @@ class Estimate:
 
     @property
     def fits(self) -> bool:
+        """Whether the fullest pipeline stage fits the memory that a training job can use on a GPU."""
         return self.terms.total_bytes <= memory.capacity_bytes(self.at.gpu)
 
     @property
@@ -374,6 +378,7 @@ class Estimate:
 
     @property
     def tokens_per_s(self) -> float:
+        """Tokens per second, over all GPUs."""
         return self.tokens / self.step_s
 
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
@@ -421,6 +426,7 @@ class Estimate:
 
     @property
     def time_s(self) -> dict[str, float]:
+        """Seconds of the step by term; they add up to ``step_s``."""
         return {
             name.removesuffix("_s"): value
             for name, value in self.terms._asdict().items()

@@ -132,15 +132,24 @@ class Pipelined(Protocol):
     """What the rule for schedules needs: one layout's facts, or the axes of many."""
 
     @property
-    def global_batch(self) -> Number: ...
+    def global_batch(self) -> Number:
+        """Sequences of a step."""
+
     @property
-    def pp(self) -> Number: ...
+    def pp(self) -> Number:
+        """Pipeline stages."""
+
     @property
-    def dp(self) -> Number: ...
+    def dp(self) -> Number:
+        """Data-parallel ranks."""
+
     @property
-    def micro_batch(self) -> Number: ...
+    def micro_batch(self) -> Number:
+        """Sequences of a micro-batch."""
+
     @property
-    def plan(self) -> Any: ...
+    def plan(self) -> Any:
+        """The schedule, or the coefficients of several."""
 
 
 def idle_stages(f: Pipelined) -> Truth:

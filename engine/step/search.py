@@ -299,6 +299,7 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The size of the grid along each dimension: recomputation, ZeRO stage, schedule, row."""
         return len(self.recompute), len(self.zero), len(self.schedules), len(self.rows)
 
     def axes(self) -> Axes:
@@ -392,6 +393,7 @@ class Found(NamedTuple):
 
     @property
     def split(self) -> Split:
+        """The layout's split."""
         return self.block.split(self.row)
 
     @property
@@ -401,6 +403,7 @@ class Found(NamedTuple):
 
     @property
     def layout(self) -> Layout:
+        """The layout itself."""
         return self.block.layout(self.row, self.cell)
 
 

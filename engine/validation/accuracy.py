@@ -25,6 +25,7 @@ class Goal:
 
     @property
     def met(self) -> bool:
+        """Whether the error found is no larger than the goal allows."""
         return self.found <= self.allowed
 
     def as_dict(self) -> dict:
@@ -49,6 +50,7 @@ class Covered:
 
     @property
     def met(self) -> bool:
+        """Whether the share of readings inside the band is close enough to what the band promises."""
         return COVERS[0] <= self.share <= COVERS[1]
 
     def as_dict(self) -> dict:

@@ -60,6 +60,7 @@ class Held:
 
     @property
     def right(self) -> bool:
+        """Whether the launch ended as the engine says."""
         return self.outcome == self.ours
 
     @property

@@ -48,6 +48,7 @@ class Timed(NamedTuple):
 
     @property
     def error(self) -> float:
+        """How far the prediction is above the measured time, as a share of it."""
         return self.predicted_s / self.measured_s - 1.0
 
 
@@ -159,6 +160,7 @@ class Steady(NamedTuple):
 
     @property
     def share(self) -> float:
+        """The steady rate as a share of the rate in a burst."""
         return self.steady / self.burst
 
     @property
@@ -250,6 +252,7 @@ class Reserved(NamedTuple):
 
     @property
     def error(self) -> float:
+        """How far the replay's reserved bytes are above the measured ones, as a share of them."""
         return self.replayed_reserved_bytes / self.reserved_bytes - 1.0
 
 

@@ -347,8 +347,8 @@ def test_only_a_widgets_own_page_is_shown_inside_another_site(browser, cluster, 
 
 
 def test_a_process_that_dies_takes_no_reader_with_it(cluster):
-    """Its readers lose their socket, open another and go on: a question holds the whole state. (The last with
-    this cluster.)"""
+    """Its readers lose their socket, open another and go on: a question holds the whole state. The test is the
+    last with this cluster."""
     address, processes = cluster
 
     async def meet():

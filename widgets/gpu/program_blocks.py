@@ -337,7 +337,7 @@ class ProgramBlocks(Widget):
 
     @part(*ORDER, "play")
     def reads(self):
-        """This wave's blocks, and those of the whole product: read from HBM, and found in L2."""
+        """The blocks of the current wave, and of the whole product: read from HBM, and found in L2."""
         asked, read = self.asked_and_read()
         share, found = read / np.maximum(asked, 1.0), asked - read
         programs = counted(self.count(), "program", "programs")

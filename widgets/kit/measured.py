@@ -114,6 +114,7 @@ class Measured:
 
     @property
     def points(self) -> Points:
+        """The points of the part's files."""
         return of_files(*self.files)
 
     def columns(self, view: Any) -> dict:

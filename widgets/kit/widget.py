@@ -219,6 +219,7 @@ class Widget(Viewer):
 
     @classmethod
     def slug(cls) -> str:
+        """The name of the widget's module, by which pages and links know it."""
         return cls.__module__.rsplit(".", 1)[-1]
 
     @classmethod
@@ -241,6 +242,7 @@ class Widget(Viewer):
         return tuple(dict.fromkeys(found))
 
     def summary(self) -> str:
+        """One sentence that describes the picture in this state."""
         raise NotImplementedError("a widget needs a method 'summary'")
 
     def ranges(self) -> dict:
@@ -252,6 +254,7 @@ class Widget(Viewer):
         return {}
 
     def figure(self, sources: dict[str, ColumnDataSource]) -> figure:
+        """The figure, whose glyphs draw the parts' sources."""
         raise NotImplementedError("a widget needs a method 'figure'")
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -278,6 +281,7 @@ class Widget(Viewer):
                     setattr(self, name, value)
 
     def raw_state(self) -> dict:
+        """Name -> value as the page stores it, for each control."""
         return {name: control.raw(getattr(self, name)) for name, control in self.controls().items()}
 
     # -- what is shown ---------------------------------------------------------------------------------------

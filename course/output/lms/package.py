@@ -77,6 +77,7 @@ def write(path: Path, files: dict[str, bytes]) -> None:
 
 
 def main() -> None:
+    """Write the packages for learning platforms from the built site."""
     if not (SITE / "index.html").exists():
         sys.exit("There is no built site; run python -m course.build first.")
     began = time.perf_counter()

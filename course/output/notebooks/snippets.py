@@ -30,6 +30,7 @@ class Snippet(NamedTuple):
 
     @property
     def cell(self) -> str:
+        """The text of the notebook's cell; its first line names the packages that it needs, if any."""
         return f"%%needs {' '.join(self.needs)}\n{self.code}" if self.needs else self.code
 
 

@@ -155,7 +155,7 @@ def _distance(value: float, asked: Asked) -> str:
 
 # -- a prediction --------------------------------------------------------------------------------------------
 def off_by(value: float, truth: float, family: str) -> str:
-    """How far off a guess is: '4× too low.'"""
+    """How far off a guess is, in words such as '4× too low'."""
     ratio = value / truth
     far, side = max(ratio, 1 / ratio), "high" if ratio > 1 else "low"
     if far < SPOT_ON:

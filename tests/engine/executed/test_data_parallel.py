@@ -378,7 +378,7 @@ def test_a_simulated_step_refuses_nonsense():
 # -- PyTorch's own choice ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("cap_mib", [None, 1, 25, 96, 400])
 def test_the_first_bucket_is_as_large_as_pytorch_makes_it(cap_mib):
-    """Small only if bucket_cap_mb is left alone. (A 25 said aloud is no default to PyTorch; here it is.)"""
+    """Small only if bucket_cap_mb is left alone: to PyTorch a 25 said aloud is no default; here it is."""
     from tests import machine
 
     machine.torch()

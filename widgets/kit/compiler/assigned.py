@@ -36,7 +36,8 @@ class Function(Protocol):
     arguments: list[str]
     scope: Scope
 
-    def refuse(self, node: ast.AST, what: str, instead: str = "") -> NoReturn: ...
+    def refuse(self, node: ast.AST, what: str, instead: str = "") -> NoReturn:
+        """Stop, because ``what`` at this node cannot be translated; ``instead`` says what to write."""
 
 
 class Assigned:
@@ -48,14 +49,17 @@ class Assigned:
         self.breaks: list[list[set[str]]] = []  # for each loop, the names known at its breaks
 
     def check(self) -> None:
+        """Refuse the function if it reads a name that may have no value."""
         self.block(self.function.tree.body, set(self.function.arguments))
 
     def block(self, body: Sequence[ast.stmt], known: set[str] | None) -> set[str] | None:
+        """The names that have a value behind some statements; None if no path leads there."""
         for node in body:
             known = self.statement(node, set(self.names) if known is None else known)
         return known
 
     def statement(self, node: ast.stmt, known: set[str]) -> set[str] | None:
+        """The names that have a value behind one statement; None if no path leads there."""
         match node:
             case ast.Assign():
                 self.read(node.value, known)
@@ -95,12 +99,14 @@ class Assigned:
         return found
 
     def written(self, target: ast.expr, known: set[str]) -> set[str]:
+        """The names to which an assignment gives a value."""
         if isinstance(target, ast.Subscript):
             self.read(target, known)
             return set()
         return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
     def read(self, node: ast.AST | None, known: set[str]) -> None:
+        """Refuse an expression that reads a name without a value."""
         if node is None:
             return
         if isinstance(node, ast.ListComp):

@@ -16,6 +16,7 @@ class InRows:
         self.name, self.values, self.groups = name, values, groups
 
     def outputs(self) -> list[str]:
+        """The names of the contest's columns."""
         return [f"{self.name}_{what}" for what in self.kind._fields]
 
     def columns(self) -> str:
@@ -23,6 +24,7 @@ class InRows:
         return "".join(f"const {output}=own(found,'{output}',rows).fill(NaN);" for output in self.outputs())
 
     def before_row(self) -> str:
+        """The line before the combinations of a row."""
         return f"let {self.name}_low=Infinity,{self.name}_at=-1,{self.name}_n=0;"
 
     def entered(self) -> str:
@@ -34,6 +36,7 @@ class InRows:
         )
 
     def after_row(self) -> str:
+        """The line after the combinations of a row, which records the best."""
         c = self.name
         return f"if({c}_at>=0){{{c}_cost[i0]={c}_low;{c}_cell[i0]={c}_at;}}{c}_count[i0]={c}_n;"
 
@@ -44,14 +47,17 @@ class InGroups(InRows):
     kind = Grouped
 
     def columns(self) -> str:
+        """The lines before the first row, which make the columns of results."""
         *best, count = self.outputs()
         filled = [f"const {output}=own(found,'{output}',{self.groups}).fill(NaN);" for output in best]
         return "".join([*filled, f"const {count}=own(found,'{count}',{self.groups}).fill(0);"])
 
     def before_row(self) -> str:
+        """Nothing: the best of a group is kept from row to row."""
         return ""
 
     def entered(self) -> str:
+        """The lines by which a combination takes part in its group."""
         (cost, part, group), c = self.values, self.name
         first = f"({cost}==={c}_cost[g]&&{c}_row[g]===i0&&cell<{c}_cell[g])"
         return (
@@ -60,4 +66,5 @@ class InGroups(InRows):
         )
 
     def after_row(self) -> str:
+        """Nothing: the columns are up to date after each combination."""
         return ""

@@ -107,6 +107,7 @@ def fused(
 
 
 def loop(block: Block, columns: list[int], element: Element) -> list[str]:
+    """The lines of a block's loop over its rows; ``columns`` are the steps that are read outside of it."""
     inside = {step.id for step in block.steps}
     steps = ((f"e{step.id}", element(step.id, inside)) for step in block.steps)
     return [

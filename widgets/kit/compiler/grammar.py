@@ -1,4 +1,4 @@
-"""Writes the tables of operations.py into GRAMMAR.md: python -m widgets.kit.compiler.grammar
+"""Writes the tables of operations.py into GRAMMAR.md, with python -m widgets.kit.compiler.grammar.
 
 A test compares the document with these tables, so they are always those of the compiler.
 """
@@ -29,6 +29,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def code(text: str) -> str:
+    """A text as code in a cell of a Markdown table."""
     return f"`{text.replace('|', chr(92) + '|')}`"
 
 

@@ -184,6 +184,7 @@ class Scope:
         self.names[target.id] = self.nodes.setdefault(target, Kind())
 
     def of(self, node: ast.AST) -> Kind:
+        """The kind of an expression, unknown at first."""
         return self.nodes.setdefault(node, Kind())
 
 
@@ -207,12 +208,14 @@ class Inference:
         self.depth = 0  # 1: outside of all loops and conditions
 
     def statements(self, body: Sequence[ast.stmt]) -> None:
+        """Infer kinds from some statements."""
         self.depth += 1
         for node in body:
             self.stated(node)
         self.depth -= 1
 
     def stated(self, node: ast.stmt) -> None:
+        """Infer kinds from a statement, and refuse it if a name or an element would need two kinds."""
         try:
             self.statement(node)
         except Clash as clash:
@@ -223,6 +226,7 @@ class Inference:
             )
 
     def statement(self, node: ast.stmt) -> None:
+        """Infer kinds from a statement; a Clash if two do not agree."""
         match node:
             case ast.Assign():
                 value = self.kind(node.value)
@@ -247,10 +251,13 @@ class Inference:
                 self.kind(node.value)
 
     def returned(self, node: ast.Return) -> None:
+        """Infer the kind of the function's result."""
         if node.value is not None:
             self.learnt.flow(self.kind(node.value), self.scope.result)
 
     def assign(self, target: ast.expr, value: Kind, anew: bool = False) -> None:
+        """Infer kinds from the assignment of a value to a target; ``anew`` if its previous value is no longer
+        read."""
         if isinstance(target, ast.Tuple):
             found = value.found()
             if found.tag == "tuple" and len(found.parts) != len(target.elts):
@@ -290,6 +297,7 @@ class Inference:
         return self.scope.of(node)  # anything outside the grammar is refused when it is written
 
     def is_number(self, node: ast.expr, sorts: Iterable[str]) -> Kind:
+        """Record that an expression is a number of these sorts; returns its kind."""
         kind = self.scope.of(node)
         self.learnt.number(kind, sorts)
         return kind
@@ -303,6 +311,7 @@ class Inference:
         return self.constant(node)
 
     def constant(self, node: ast.expr) -> Kind:
+        """The kind of a number, or of numbers, that the source or a module defines."""
         if node not in self.scope.nodes:
             self.scope.nodes[node] = of_constant(self.meaning(node))
         return self.scope.nodes[node]
@@ -396,6 +405,7 @@ class Inference:
         return self.one_of(node, (node.body, node.orelse))
 
     def one_of(self, node: ast.expr, choices: Iterable[ast.expr]) -> Kind:
+        """The kind of an expression whose value is that of one of several others."""
         kind = self.scope.of(node)
         for choice in choices:
             self.learnt.flow(self.kind(choice), kind)

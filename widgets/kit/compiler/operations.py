@@ -199,6 +199,7 @@ class Call(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The name as a program writes it."""
         return name_of(self.function)
 
 

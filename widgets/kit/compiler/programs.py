@@ -77,6 +77,7 @@ class Program:
         self.until_nothing_is_learnt()
 
     def until_nothing_is_learnt(self, guess: bool = False) -> None:
+        """Go through all functions again and again until no kind changes."""
         learnt = Learnt(guess)
         learnt.news = True
         while learnt.news:
@@ -175,6 +176,7 @@ class Function:
         )
 
     def refuse(self, node: ast.AST, what: str, instead: str = "") -> NoReturn:
+        """Stop, because ``what`` at this node cannot be translated; ``instead`` says what to write."""
         path = inspect.getsourcefile(self.function)
         refuse(what, instead, f"{path}:{self.first + getattr(node, 'lineno', 1) - 1}")
 
@@ -238,9 +240,11 @@ class Function:
 
     # -- statements ------------------------------------------------------------------------------------------
     def block(self, statements: Iterable[ast.stmt]) -> str:
+        """The JavaScript of some statements."""
         return "\n".join(filter(None, map(self.statement, statements))) + "\n"
 
     def statement(self, node: ast.stmt) -> str:
+        """The JavaScript of a statement."""
         write = getattr(self, f"_{type(node).__name__}", None)
         if write is None:
             self.refuse(node, type(node).__name__)
@@ -337,6 +341,7 @@ class Function:
 
     # -- expressions -----------------------------------------------------------------------------------------
     def target(self, node: ast.expr) -> str:
+        """The JavaScript of what is assigned to."""
         if isinstance(node, ast.Tuple):
             return f"[{','.join(self.target(t) for t in node.elts)}]"
         if isinstance(node, ast.Name):
@@ -349,6 +354,7 @@ class Function:
         return f"{collection}[py_place({self.index(node.slice)},{collection}.length)]"
 
     def value(self, node: ast.expr) -> str:
+        """The JavaScript of an expression."""
         write = getattr(self, f"v_{type(node).__name__}", None)
         if write is None:
             self.refuse(node, type(node).__name__)
@@ -453,6 +459,7 @@ class Function:
         self.refuse(node, type(node.op).__name__)
 
     def joined(self, node: ast.BoolOp, write: Callable[[ast.expr], str]) -> str:
+        """The JavaScript of expressions joined by and, or by or; ``write`` gives that of each."""
         sign = "&&" if isinstance(node.op, ast.And) else "||"
         return f"({sign.join(map(write, node.values))})"
 
@@ -528,6 +535,7 @@ class Function:
         return self.call(node, statement=False)
 
     def call(self, node: ast.Call, statement: bool) -> str:
+        """The JavaScript of a call, as a statement of its own or as a value."""
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, "an argument by name or with a star", "pass arguments by their place")
         if isinstance(node.func, ast.Attribute) and (method := self.method(node)):
@@ -553,6 +561,7 @@ class Function:
         return f"{self.program.add(called)}({','.join(map(self.value, node.args))})"
 
     def extreme(self, node: ast.Call, of_two: str, of_list: str) -> str:
+        """The JavaScript of min or max, of a list or of several numbers."""
         if len(node.args) == 1:
             return f"{of_list}({self.collection(node.args[0])})"
         text, *rest = map(self.number, node.args)
@@ -561,6 +570,7 @@ class Function:
         return text
 
     def known_call(self, node: ast.Call, call: Call) -> str:
+        """The JavaScript of a call of one of the functions in the table."""
         if len(node.args) != len(call.takes):
             self.refuse(
                 node, f"{call.name}() with {len(node.args)} arguments", f"it takes {len(call.takes)} here"
@@ -626,6 +636,7 @@ class Function:
         self.refuse(node, ast.unparse(node))
 
     def is_range(self, node: ast.expr) -> TypeGuard[ast.Call]:
+        """Whether an expression is a call of range."""
         return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
     def bounds(self, node: ast.Call) -> tuple[str, str, str, str]:

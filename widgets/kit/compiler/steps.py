@@ -38,6 +38,7 @@ class Steps:
         self.graph, self.programs = graph, programs
 
     def name(self, node_id: int, /) -> str:
+        """The name of a node's value, which is computed first if need be."""
         raise NotImplementedError
 
     def own_columns(self) -> str:

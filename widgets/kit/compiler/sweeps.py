@@ -29,9 +29,11 @@ class Outside(Protocol):
     graph: Graph
     programs: dict[str, str]
 
-    def name(self, node_id: int, /) -> str: ...
+    def name(self, node_id: int, /) -> str:
+        """The name of a node's value."""
 
-    def value(self, value: Any, /) -> str: ...
+    def value(self, value: Any, /) -> str:
+        """The JavaScript of an output."""
 
 
 class Loops(Steps):
@@ -253,6 +255,7 @@ class Parts:
         return [f"kept[{self.places[step]}]=s{step};" for step in group if step in self.places]
 
     def function(self, name: str, group: list[int]) -> list[str]:
+        """The lines of the function that computes a group of steps."""
         taken = {read for step in group for read in self.reads(step)} - set(group)
         return [
             f"const {name}=({self.given(group)})=>{{",

@@ -28,7 +28,8 @@ class Tabulated(Protocol):
     param: Any
 
     @classmethod
-    def controls(cls) -> dict[str, Any]: ...
+    def controls(cls) -> dict[str, Any]:
+        """The widget's controls by name."""
 
 
 def stops(control: Any) -> list[Any]:

@@ -49,6 +49,7 @@ class Writer(Steps):
         ] = {}  # the loops of each, and the steps they are given
 
     def name(self, node_id: int) -> str:
+        """The name of a node's value, which is written first if need be."""
         for each in self.graph.due(node_id, self.names):
             self.write(each)
         node = self.graph.nodes[node_id]

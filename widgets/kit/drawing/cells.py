@@ -23,7 +23,7 @@ MOST_CELLS = SHAPE * MOST_HIGH**2  # over the whole frame; beyond that one cell 
 
 
 def worth(unit: Real, length: Real) -> Real:
-    """How many things one cell stands for, the same for all bars: 1, 10, 100, …
+    """How many things one cell stands for, the same number for all bars: 1, 10, 100 and so on.
 
     ``unit`` is the length of one thing in each bar, ``length`` that of the axis.
     """

@@ -96,8 +96,8 @@ def nginx() -> str:
 
 
 def of(path: str, versioned: bool) -> dict[str, str]:
-    """The headers of the answer to a path, as in ``01-why-distributed/``; ``versioned``: its address ends in
-    ?v=…"""
+    """The headers of the answer to a path, as in ``01-why-distributed/``. ``versioned`` says that its
+    address ends in ``?v=`` and a version."""
     found = dict(ALWAYS)
     if path == FRAME:
         found["Content-Security-Policy"] = OF_THE_FRAME

@@ -27,10 +27,12 @@ class Packed(NamedTuple):
 
     @property
     def bytes(self) -> int:
+        """Bytes that the answer takes in memory."""
         return len(self.text) + self.numbers.nbytes
 
 
 def packed(value: Any) -> Packed:
+    """A value of dicts, lists, texts and numbers, packed for the wire."""
     columns, length = [], 0
 
     def keep(numbers) -> int:
@@ -82,6 +84,7 @@ class Answers:
         return self.keep(state, packed(widget.shown()))
 
     def keep(self, state: tuple, answer: Packed) -> Packed:
+        """Remember an answer, and forget the least recently used ones if all together are too large."""
         self.kept[state] = answer
         self.bytes += answer.bytes
         while self.bytes > self.most_bytes:  # the least recently used goes first

@@ -29,6 +29,8 @@ PACKED_ALREADY = {".woff2", ".png", ".gz", ".pdf"}
 
 
 class Stored(NamedTuple):
+    """A file as it is sent: its media type, its bytes, whether they are packed by gzip, and its tag."""
+
     kind: str
     body: bytes
     packed: bool
@@ -91,6 +93,7 @@ class Course(RequestHandler):
     head = get  # tornado omits the body
 
     def send(self, found: Stored, path: str) -> None:
+        """Answer with a file and its headers."""
         for name, value in headers.of(path, versioned="v" in self.request.query_arguments).items():
             self.set_header(name, value)
         self.set_header("Content-Type", found.kind)

@@ -73,6 +73,7 @@ class Socket(WSHandler):
 
 
 def full() -> bool:
+    """Whether as many pages are open as this process takes."""
     return len(Socket.pages) >= MOST_PAGES
 
 

@@ -44,12 +44,15 @@ def script(site: Path, up: str) -> str:
 
 
 def routes(site: Path) -> list[tuple]:
+    """The routes of the script and of its socket; none unless somebody works on the course."""
     if not ON:
         return []
     return [(r"/live/reload\.js", Script), (r"/live/changes", Changes, {"site": site})]
 
 
 class Script(RequestHandler):
+    """The script that reloads an open page."""
+
     def get(self) -> None:
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
@@ -69,6 +72,7 @@ class Changes(WebSocketHandler):
         self.looking.start()
 
     def look(self) -> None:
+        """Tell the page which files have been written since it was last told."""
         found = times(self.site)
         changed = [name for name, when in found.items() if when > self.since]
         if changed:
@@ -76,6 +80,7 @@ class Changes(WebSocketHandler):
             self.tell(changed)
 
     def tell(self, changed: list[str]) -> None:
+        """Send the page a message: which server this is, and the files that changed."""
         self.write_message(json.dumps({"server": STARTED, "since": str(self.since), "changed": changed}))
 
     def on_close(self) -> None:

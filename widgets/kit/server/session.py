@@ -60,6 +60,7 @@ class Session:
             self.refuse(number, "it cannot be computed")
 
     def refuse(self, number: int, why: str) -> None:
+        """Answer a request with the reason why there is no answer."""
         self.model.answer = {"number": number, "refused": why[:LONGEST_REFUSAL]}
 
     def act(self, widget: Widget, name: str, number: int) -> None:
