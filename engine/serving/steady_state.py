@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.serving.step_costs import Costs
     from engine.serving.under_traffic import Service, Traffic
 
-WARM_UP, LATER = 0.2, 0.25  # shares of a run's requests: dropped at its start, added to keep its end busy
+WARM_UP, LATER = 0.2, 0.25  # shares of a run: dropped at its start, added behind it to keep it busy
 NEAR = 0.9  # share of the most that can be served, above which a short run's error says too little
 BATCHES, STUDENT = 20, 2.093  # Student's t for 95 % with 19 degrees of freedom
 

@@ -187,8 +187,8 @@ def model_flops_per_token(case: Case) -> Real:
 
 
 def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
-    """The first layout as settings for other programs, in whole numbers. Where there is no layout, every
-    degree is 1."""
+    """The first layout as settings for other programs, in whole numbers. Where there is no layout, all its
+    numbers are 1."""
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
     return Run(
         case.model,

@@ -95,7 +95,7 @@ def _shown(count: list[Real]) -> dict[str, Any]:
 def shown(count: list[Real]) -> dict[str, Any]:
     """What a picture of the cloud shows: the places with layouts, up to HEIGHT above the lowest, and how many
     layouts each has; the first and the last column, the lowest row and the end of the highest; and how many
-    layouts lie above the picture."""
+    layouts the picture leaves out."""
     columns, rows, counts, places = [], [], [], []
     first, last, low, high, above = COLUMNS, 0, ROWS, 1, 0.0
     for column in range(COLUMNS):

@@ -34,7 +34,7 @@ TERMS = [  # in the order of ``cases.TERMS``
 RESOURCES = ["compute", "hbm", "idle", "link", "network"]
 KINDS = np.array(
     [0, 3, 2, 3, 3, 3, 1, 3], dtype=float
-)  # for each of TERMS its place in RESOURCES; traffic that leaves the node has another
+)  # the place in RESOURCES of each of TERMS, as long as its traffic stays in the node
 RECOMPUTED = ["nothing recomputed", "", "all recomputed"]
 AXES = ["PP", "DP", "CP", "TP"]  # of a mesh, from the outside in
 AT = {"wires": ["in the node", "across nodes", "nothing to send"], "short": ["node", "network", "no wire"]}
