@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
 
-# In the order in which they are added up: what is there before any model, then the state, then what a batch
-# leaves behind.
+# In the order in which they are added up: what needs memory before there is a model, then the model's state,
+# then what a batch leaves behind.
 PARTS = ("framework", "weights", "gradients", "optimizer", "activations", "transient")
 
 # One control moved to its lowest sensible value and all others unchanged; the cheapest first.
@@ -103,7 +103,7 @@ def rebuilds_most(
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
 ) -> Truth:
-    """Whether the transient part is the one rebuilt layer rather than the logits."""
+    """Whether the transient part is the layer that recomputation rebuilds, rather than the logits."""
     _, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
     return rebuilt > logits
 
@@ -139,8 +139,8 @@ def totals_after_one_change(
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
 ) -> Real:
-    """``total_bytes`` after each of CHANGES alone, on the last axis; a control that is already at its lowest
-    stays there.
+    """``total_bytes`` after each of CHANGES alone, on the last axis. A control that is already at its lowest
+    value stays there.
 
     8-bit moments are those of arXiv:2110.02861, where they are smaller than the recipe's own; the short
     sequence has SHORT_SEQ tokens.
@@ -163,8 +163,8 @@ def totals_after_one_change(
 
 
 def slider_at_wall(parts: Real, totals: Real, gpu: Gpu) -> Real:
-    """Index into SLIDERS of the one that made the memory run out; −1 if everything fits. ``totals`` are those
-    after one change.
+    """Index into SLIDERS of the control that made the memory run out; −1 if everything fits. ``totals`` are
+    the results of ``totals_after_one_change``.
 
     The model size where the state and the framework alone exceed the HBM; else the micro-batch where a single
     sequence would fit; else the sequence length.
@@ -174,7 +174,8 @@ def slider_at_wall(parts: Real, totals: Real, gpu: Gpu) -> Real:
 
 
 def cheapest_cure(totals: Real, gpu: Gpu) -> Real:
-    """Index into CHANGES of the first whose total fits the GPU; −1 where no single change is enough."""
+    """Index into CHANGES of the first change after which the total fits the GPU; −1 if no single change is
+    enough."""
     check.positive(totals=totals, hbm_bytes=gpu.hbm_bytes)
     fits = totals <= np.expand_dims(gpu.hbm_bytes, -1)
     return np.where(np.any(fits, axis=-1), np.argmax(fits, axis=-1), -1)

@@ -88,7 +88,7 @@ def idle_links(ranks: Real, chunks: Real) -> Real:
 
 
 def ring_step_s(buffer_bytes: Real, chunks: Real, bytes_per_s: Real, alpha_s: Real) -> Real:
-    """The time of one of these steps: alpha + S/(c·B)."""
+    """The time of one step of ``chunked_ring_all_reduce_s``: alpha + S/(c·B)."""
     check.non_negative(buffer_bytes=buffer_bytes, alpha_s=alpha_s)
     check.positive(bytes_per_s=bytes_per_s)
     check.whole(chunks=chunks)
@@ -101,7 +101,8 @@ def chunked_ring_all_reduce_s(
     """Ring with any number of chunks: steps · (alpha + S/(c·B)), which is the textbook's time with as many
     chunks as ranks.
 
-    With fewer, n - c of the n links idle in each step. The schedule of ranks_schedules.ring_all_reduce.
+    With fewer chunks, n - c of the n links are idle in each step. The schedule is that of
+    ranks_schedules.ring_all_reduce.
     """
     return ring_steps(ranks, chunks) * ring_step_s(buffer_bytes, chunks, bytes_per_s, alpha_s)
 

@@ -22,19 +22,21 @@ LOGIT_BYTES = (
     14.0,
     6.0,
 )  # bytes per logit that the loss reads and writes, forward (with its fp32 copy) and backward
-# the same for a fused loss, which finds maximum and sum in one pass and writes the gradient in a second one
+# bytes per logit of a fused loss, which finds maximum and sum in one pass and writes the gradient in a second
+# one
 FUSED_LOGIT_BYTES = (6.0, 0.0)
 SECOND_COPY_BYTES = 1.0  # per value cast to 8 bits: the copy by columns that the weight's gradient reads
-# per value of a row that an AllToAll brought, and that was sent rank by rank: it is read and written once to
-# lie with its expert's others, and its result once to go back, forward and, as a gradient, backward
+# bytes per value of a row that an AllToAll has brought. Rows arrive sorted by rank, so each is read and
+# written once to lie beside the other rows of its expert, and its result once more to be sent back; this
+# holds forward and, for gradients, backward
 SORTED_BYTES = 8.0
-CLAMPED_BYTES = 16.0  # of both halves of an expert's inside: read and written to clamp them and to join them
+CLAMPED_BYTES = 16.0  # to clamp both halves of an expert's inside and to join them: each is read and written
 # per value of a row that PyTorch's operators permute, forward and backward, as Megatron-Core of 2024 does
 # where experts have a capacity (``permute_with_padded_tokens`` and its inverse): selected (4); weighted in
 # fp32 (6), added to zeros (2 + 12) and rounded, for each of a token's two choices (3); and their gradients
 PADDED_BYTES = (27.0, 45.0)
-# What runs between the products and in the attention: the kernels that the vendors' own training software
-# calls; those of PyTorch's compiler; PyTorch's operators, one by one.
+# Who provides the kernels of attention and those between the products: the libraries that the vendors'
+# training software calls, PyTorch's compiler, or PyTorch's operators, one by one.
 KERNELS = ("library", "compiled", "eager")
 # five matrix products instead of the forward pass's two (arXiv:2205.14135), each a little slower: it takes
 # 2.4 times the forward pass in FlashAttention-2's own figures, 2.8 in those of FlashAttention-3
@@ -47,7 +49,7 @@ class LayerTime(NamedTuple):
     forward_s: float
     backward_s: float  # both products of each matrix
     weight_gradient_s: float  # the part of backward_s that nothing waits for
-    attention_forward_s: float  # scores and weighted sum only
+    attention_forward_s: float  # of scores and weighted sum alone
     experts_s: float  # the part of forward_s that the experts take
 
 
@@ -181,12 +183,12 @@ def kernels_of(shape: Shape) -> Real:
 
 
 def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
-    """What the CPU takes to launch an average layer's forward pass, one kernel after the other: all but its
-    experts, and those. The backward pass takes twice as long. The GPU cannot be faster, unless all of it is
-    one graph.
+    """Seconds that the CPU takes to launch an average layer's forward pass, one kernel after the other:
+    (without its experts, its experts). The backward pass takes twice as long. The GPU cannot be faster than
+    this, unless the whole pass is one graph.
 
-    Counted for the vendors' training software; PyTorch's own operators are more (``one_gpu.capture`` counts
-    them).
+    Counts the kernels of the vendors' training software; PyTorch's own operators launch more
+    (``one_gpu.capture`` counts them).
     """
     return kernels_of(shape) * at.issue_s, shape.moe_share * launch_costs.EXPERT_KERNELS * at.issue_s
 
@@ -225,8 +227,8 @@ def moved_bytes(
 
 
 def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:
-    """What ``streamed_bytes`` counts, where every operator of PyTorch reads its inputs from memory and writes
-    its result to it.
+    """The bytes of ``streamed_bytes`` if nothing is fused: every operator of PyTorch reads its inputs from
+    memory and writes its result to memory.
 
     A model with a gated MLP has an RMSNorm, written out in fp32: 36 bytes a value forward and 92 backward; a
     LayerNorm is one kernel (4 and 6). Two residual additions (12); backward the gradients of all that reads a
@@ -248,9 +250,10 @@ def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple
 def _routed_layer(
     shape: Shape, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real, at: Chip
 ) -> tuple[tuple[Real, Real, Real, Real, Real, Real, Real], Real, Real]:
-    """A GPU's routed experts as ``grouped`` takes them (rows, experts with rows, experts held, tokens
+    """A GPU's routed experts as the arguments of ``grouped`` (rows, experts with rows, experts held, tokens
     received, hidden and expert width, gate), and the time to cast their operands, forward and backward."""
-    # all at least one: a symbol may turn out to be a model without experts, whose share is zero
+    # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
+    # zero
     held, top_k = ops.maximum(1.0, shape.experts / ep), ops.maximum(1.0, shape.top_k)
     came = imbalance * tokens * expert_tp / tp
     rows, width = came * top_k, ops.maximum(1.0, shape.expert_ffn / expert_tp)
@@ -275,7 +278,8 @@ def _experts(
     shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows, one_by_one
 ):
     """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
-    width that shared ones' activation functions cover (for the whole tensor group, as a dense MLP's)."""
+    width over which the shared experts' activation functions run (for the whole tensor group, as with a dense
+    MLP)."""
     share = shape.moe_share
     layer, casts_f, casts_b = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
     if one_by_one:
@@ -303,11 +307,12 @@ def _experts(
 
 
 def _one_by_one_s(layer, expert_tp, at: Chip):
-    """A GPU's routed experts as dense layers, one after another (Megatron-Core's SequentialMLP): forward,
-    backward, and of the latter the weight gradients. ``layer`` is what ``trained_experts_s`` takes.
+    """Seconds of a GPU's routed experts if they run as dense layers, one after another (Megatron-Core's
+    SequentialMLP): (forward, backward, the part of backward that computes weight gradients). ``layer`` are
+    the arguments of ``trained_experts_s``.
 
-    The products are dense ones of an expert's rows. Beside them the activation function's inputs and outputs
-    move, and PADDED_BYTES of the rows that a GPU sends, before its tensor ranks gather them.
+    The products are dense products over an expert's rows. In addition the activation function's inputs and
+    outputs are moved, and PADDED_BYTES of each row that a GPU sends, before its tensor ranks gather the rows.
     """
     rows, touched, _, _, hidden, width, gated = layer
     each, sent = rows / touched, rows / expert_tp * hidden
@@ -430,7 +435,7 @@ def again(
             moved = moved + shape.moe_share * gate * shape.shared_experts * shape.shared_ffn / tp
     return Again(
         seconds + stream_s(tokens * moved, at),
-        # a dense layer has two such pairs, a layer of experts one
+        # a dense layer has two such pairs of collectives, a layer of experts one
         dense / (1.0 + dense) if "mlp" in modules else 0.0,
         1.0 if "moe" in modules else 0.0,
     )

@@ -106,8 +106,8 @@ def block_pairs(rank: Real, step: Real, ranks: Real, block: Real, order: Real) -
 
 
 def step_pairs(step: Real, ranks: Real, block: Real, order: Real) -> Real:
-    """Pairs of the busiest rank in a step, for which all others wait. With contiguous blocks the last rank is
-    always busy."""
+    """Query-key pairs of the busiest rank in a step, for which all other ranks wait. With contiguous blocks
+    the last rank is always busy."""
     return block_pairs(ranks - 1, step, ranks, block, order)
 
 
@@ -179,7 +179,8 @@ def hidden_from_tokens_with_latency(
     order: Real,
     value_bytes: Real = 2.0,
 ) -> Real:
-    """The same with start-up: the positive root of k·c² = m·c + α, for the actual number of heads per rank.
+    """``hidden_from_tokens`` with start-up: the positive root of k·c² = m·c + α, for the actual number of
+    heads per rank.
 
     k is a full block's attention time over c², halved in zig-zag order; m is the transfer time per token.
     """
@@ -207,8 +208,8 @@ def ring_step_s(step: Real, ranks: Real, attention_of_step_s: Real, message_s: R
 
 
 def ring_axis_s(ranks: Real, whole_block_s: Real, message_s: Real) -> Real:
-    """An upper bound for any order and mask: every block computed whole, or every step as long as its
-    message."""
+    """An upper bound of a ring's time for any order and mask: every block is computed whole, or every step
+    takes as long as its message."""
     check.whole(ranks=ranks)
     return ranks * np.maximum(whole_block_s, message_s)
 

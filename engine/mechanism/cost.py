@@ -103,7 +103,7 @@ class Bill:
 
     @property
     def hours(self) -> float:
-        """From start to end."""
+        """Hours from start to end."""
         return float(self.gpu_hours / self.gpus)
 
     @property
@@ -168,7 +168,7 @@ def bill(
     overhead_share: float = 0.0,
     budget_dollars: float | None = None,
 ) -> Bill:
-    """The bill of a run of so many hours, or of one that trains a model on so many tokens.
+    """The bill of a run of ``hours`` hours, or of a run that trains a model on ``tokens`` tokens.
 
     From tokens: 6 · active parameters · tokens FLOPs at ``mfu`` of the 16-bit peak. That leaves out
     attention's own FLOPs.

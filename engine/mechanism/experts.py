@@ -69,7 +69,8 @@ def experts_s(rows: Real, local: Real, hidden: Real, width: Real, gated: Real, a
 
     A grouped product runs the tiles of all experts as one kernel. Each expert's last tile is padded and each
     expert's weights are read, however few rows it has. With less than one row per expert, only as many
-    experts work as there are rows. ``rows`` have already been sent here, so no other tokens are searched.
+    experts work as there are rows. ``rows`` have already been sent to this GPU, so no kernel has to search
+    all tokens for them.
     """
     if not check.is_trusted():
         check.positive(rows=rows, local=local, hidden=hidden, width=width)
@@ -79,7 +80,7 @@ def experts_s(rows: Real, local: Real, hidden: Real, width: Real, gated: Real, a
 
 
 def shared_s(tokens: Real, hidden: Real, width: Real, gated: Real, at: matmul.Chip) -> Real:
-    """Forward, of the experts that every token meets: dense products, and the activation."""
+    """Forward time of the experts that process every token: dense products, and the activation."""
     up_s = products.gemm_s(tokens, (1.0 + gated) * width, hidden, at.product)
     down_s = products.gemm_s(tokens, hidden, width, at.product)
     return up_s + down_s + matmul.stream_s(tokens * (4.0 + 2.0 * gated) * width, at)
@@ -148,8 +149,8 @@ def visited(top_k: Real, experts: Real, ep: Real, per_node: Real, node_limit: Re
 
 def nodes_allowed(nodes: Real, expert_groups: Real, top_groups: Real) -> Real:
     """The most nodes in which a token may have experts, where the router first picks ``top_groups`` of these
-    groups of experts (DeepSeek-V3: 4 of 8, so with 64 ranks on 8 nodes a token uses 4 of them); all nodes
-    where it does not."""
+    groups of experts (DeepSeek-V3: 4 of 8, so with 64 ranks on 8 nodes a token uses 4 of them); all nodes if
+    it does not."""
     in_group = ops.maximum(1.0, nodes / ops.maximum(expert_groups, 1.0))
     return ops.where(expert_groups > 0.0, ops.minimum(nodes, top_groups * in_group), nodes)
 
@@ -194,7 +195,7 @@ class Machine:
     name: str
     gpu: Gpu
     wide: matmul.Chip
-    narrow: matmul.Chip  # 8 bits; the same as wide on a GPU without them
+    narrow: matmul.Chip  # in 8 bits; equal to ``wide`` on a GPU without such units
     net: Wires
 
     @classmethod
@@ -207,7 +208,7 @@ class Machine:
 
 
 class Block(NamedTuple):
-    """The experts of a layer, where they differ from those of a catalogue model."""
+    """Sizes of a layer of experts that differ from those of a catalogue model."""
 
     experts: Real
     top_k: Real
@@ -219,7 +220,7 @@ class Block(NamedTuple):
 
 
 def block(model: models.Model, experts: Real, top_k: Real) -> Block:
-    """A model's experts with another number of them, and without the shared ones."""
+    """A model's experts, but ``experts`` of them, ``top_k`` for each token, and without shared ones."""
     check.whole(experts=experts, top_k=top_k)
     return Block(experts, top_k, model.hidden, model.expert_ffn, model.gated)
 
@@ -288,8 +289,8 @@ def layer(
 def layer_share_of_peak(
     model: models.Model, tokens: Real, machine: Machine, fp8: Real, imbalance: Real, experts_time_s: Real
 ) -> Real:
-    """How much of the peak, in the precision of the products, a GPU's routed and shared experts reach in that
-    time."""
+    """The share of the peak, in the precision of the products, that a GPU's routed and shared experts reach
+    in ``experts_time_s``."""
     gpu = machine.gpu
     peak = ops.where(fp8, np.maximum(gpu.fp8_flops_per_s, gpu.bf16_flops_per_s), gpu.bf16_flops_per_s)
     width = imbalance * model.top_k * model.expert_ffn + model.shared_experts * model.shared_ffn

@@ -150,7 +150,7 @@ def run_time_s(model_flops: Real, gpus: Real, peak_flops_per_s: Real, mfu: Real 
 
 
 def flops_in_time(time_s: Real, gpus: Real, peak_flops_per_s: Real, mfu: Real = 0.4) -> Real:
-    """Model FLOPs that this many GPUs do in that time: time · GPUs · peak · MFU, the inverse of
+    """Model FLOPs that ``gpus`` GPUs do in ``time_s``: time · GPUs · peak · MFU, the inverse of
     ``run_time_s``."""
     check.positive(time_s=time_s, gpus=gpus, peak_flops_per_s=peak_flops_per_s)
     check.share(mfu=mfu)

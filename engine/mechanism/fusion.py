@@ -38,8 +38,8 @@ class Kernel(NamedTuple):
 
 
 class Fusion(NamedTuple):
-    """A chain of kernels separate and fused: each of the separate ones, the fused one, and the matrix product
-    before both."""
+    """A chain of kernels, separate and fused: the time of each separate kernel, of the fused kernel, and of
+    the matrix product before both."""
 
     product: Kernel  # the matrix product alone, writing out its result
     one: Kernel  # each of the chain's kernels
@@ -52,13 +52,13 @@ class Fusion(NamedTuple):
 
     @property
     def longest_s(self) -> Real:
-        """The longer of the two: spills can make the fused one slower."""
+        """Seconds of the slower version: spilled registers can make the fused one slower."""
         return ops.maximum(self.apart_s, self.fused_s)
 
 
 class Between(NamedTuple):
-    """What lies between the products of a layer, in one place of it: the values that it works on, and the
-    bytes that each of them costs in PyTorch's own kernels and in one."""
+    """The work at one place between the products of a layer: the values that it works on, and the bytes that
+    each value costs in PyTorch's separate kernels and in a fused one."""
 
     name: str
     values: float
@@ -95,7 +95,7 @@ def between_products(model: Model, tokens: float) -> tuple[Between, ...]:
 
 
 def between_products_bytes(model: Model, tokens: float) -> tuple[float, float]:
-    """The bytes of all of them in one layer: kernel by kernel, and fused."""
+    """Bytes of everything between the products of one layer: (kernel by kernel, fused)."""
     found = between_products(model, tokens)
     return sum(each.apart_bytes for each in found), sum(each.fused_bytes for each in found)
 
@@ -134,7 +134,8 @@ def product_bytes(elements: Real, inner: Real, value_bytes: Real = 2.0) -> Real:
 
 
 def reached_bytes_per_s(gpu: Gpu) -> Real:
-    """What kernels that only move bytes reach of HBM's bandwidth: the rate of ``matmul.Chip``, of any GPU."""
+    """The bandwidth of HBM that kernels reach if they only move bytes: the rate of ``matmul.Chip``, for any
+    GPU."""
     return DEFAULT.memory_share * gpu.hbm_bytes_per_s
 
 
@@ -201,8 +202,8 @@ def gain(found: Fusion) -> Real:
 
 def break_even_flops_per_element(gpu: Gpu, passes: Real = 2.0, value_bytes: Real = 2.0) -> Real:
     """FLOPs per element from which one kernel is bound by arithmetic rather than by its passes over HBM:
-    passes · bytes · ridge of the fp32 units. Beyond that in total, fusing a chain gains less; where each
-    operation alone has this many, it gains nothing."""
+    passes · bytes · ridge of the fp32 units. If the operations of a chain together have more FLOPs than this,
+    fusing them gains less; if each operation alone has as many, fusing gains nothing."""
     check.positive(passes=passes, value_bytes=value_bytes)
     return passes * value_bytes * gpu.fp32_flops_per_s / reached_bytes_per_s(gpu)
 

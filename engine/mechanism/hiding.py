@@ -1,5 +1,5 @@
-"""How many tokens a GPU needs so that the gradients' AllReduce hides behind its backward pass: the one rule
-of the course for it. Lessons, figures, tables and exercises all ask this function."""
+"""How many tokens a GPU needs so that the gradients' AllReduce hides behind its backward pass: the course's
+only rule for it. Lessons, figures, tables and exercises all ask this module."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from engine.mechanism import flops
 FEWEST_RANKS, MOST_RANKS = 16, 512  # whole nodes; more than one
 FEWEST_PARAMS = 8e9  # of a dense model
 SLOWEST_CARD_BYTES_PER_S = 25e9  # for each GPU: 200 Gb/s; all of a node together no faster than its link
-ERROR = 0.12  # of the tokens, either way
-MOST_WITH_EXPERTS = 2.6  # with experts the rule asks for up to so many times what would do
+ERROR = 0.12  # share of the tokens by which the rule may be off, either way
+MOST_WITH_EXPERTS = 2.6  # factor by which the rule may ask for too many tokens in a model with experts
 
 
 def tokens_lasting(wire_s: Real, params: Real, flops_per_s: Real) -> Real:
-    """Tokens in a GPU's backward pass that lasts as long as its wire is busy: τ·C_k/4P.
+    """Tokens with which a GPU's backward pass lasts as long as its wire is busy: τ·C_k/4P.
 
-    With the bytes' time alone it is ``tokens_to_hide``; with each bucket's start-up in it, what these cost in
-    tokens. The last bucket is exposed whatever the tokens. ``flops_per_s`` as there.
+    If ``wire_s`` is the time of the bytes alone, this is ``tokens_to_hide``; if it includes each bucket's
+    start-up, the difference is what start-ups cost in tokens. The last bucket is exposed with any number of
+    tokens. ``flops_per_s`` is that of ``tokens_to_hide``.
     """
     check.positive(wire_s=wire_s, params=params, flops_per_s=flops_per_s)
     return wire_s / (flops.backward_flops(params, 1.0) / flops_per_s)

@@ -67,7 +67,7 @@ class Hierarchy:
 
 @lru_cache(None)
 def hierarchies() -> dict[str, Hierarchy]:
-    """Those of the catalogue, by GPU key."""
+    """The hierarchies of the catalogue's GPUs, by key."""
     entries = files.table("memories.toml", Hierarchy, node=catalog.node)
     return {key: Hierarchy(key, **entry) for key, entry in entries.items()}
 
@@ -175,6 +175,6 @@ def link_over_network(chip: Hierarchy) -> Real:
 
 
 def as_advertised(chip: Hierarchy) -> Real:
-    """The same ratio with the figures as printed: vendors quote links both ways together, network ports one
-    way."""
+    """``link_over_network`` with the figures as printed: vendors quote links in both directions together, and
+    network ports in one."""
     return chip.gpu.link_marketing_bytes_per_s / chip.gpu.nic_bytes_per_s

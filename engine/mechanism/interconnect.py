@@ -25,7 +25,7 @@ from engine.mechanism.wires import Network, Wires, plain, wires
 __all__ = ["DEFAULT", "Network", "Wires", "plain", "wires"]
 
 ALGORITHMS = ("ring", "tree", "nvls")  # what ``all_reduce_s`` chooses from, as NCCL does
-PAT_SHARE = 0.75  # of a ring's rate, as NCCL assumes for PAT (graph/tuning.cc)
+PAT_SHARE = 0.75  # share of a ring's rate that NCCL assumes for PAT (graph/tuning.cc)
 TREE_HOP = 1.85  # ring hops per tree hop, where the sums of two children meet (5.0 to 2.7 µs there)
 
 
@@ -104,7 +104,7 @@ def _gather_in_box_s(buffer_bytes, ranks, net: Wires):
 
 
 def _all_reduce_in_box_s(buffer_bytes, ranks, net: Wires):
-    """An AllReduce inside one box, likewise."""
+    """An AllReduce inside one box: on a torus, or as it was measured."""
     some = ops.maximum(ranks, 2.0)
     return ops.choose(
         net.torus.axes > 0.0,
@@ -409,8 +409,8 @@ def collective(
 
 
 def _extrapolated(gpu: str, buffer_bytes: float, ranks: int, per_node: int, net: Wires) -> tuple[str, ...]:
-    """What lies outside our measurements of a collective: the GPU's box (whose constants are then another's),
-    its number of ranks, the size of the buffer, and everything beyond the box."""
+    """The names of what lies outside our measurements of a collective: the GPU's box (then another box's
+    constants are used), the number of ranks, the size of the buffer, and everything beyond the box."""
     if net.torus.axes:
         return ("torus",)
     box = known.collective(gpu)

@@ -1,8 +1,8 @@
 """What one GPU achieves: the measured functions of ``calibration`` at the clocks that a long job sustains,
 and those of a server.
 
-Products, attention and experts are timed there one at a time, in bursts at full clocks; here they stand
-side by side, as a ``Chip``, for whatever estimates a step.
+``calibration`` timed products, attention and experts one at a time, in bursts at full clocks. Here a ``Chip``
+combines them for everything that estimates a step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
 
 
-WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler leaves nothing to be launched one by one
+WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler makes one program of all kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Chip:
     """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention
     stay in."""
 
-    matmul_flops_per_s: float  # of the largest products
-    memory_bytes_per_s: float  # of kernels that only move bytes
+    matmul_flops_per_s: float  # reached by the largest products
+    memory_bytes_per_s: float  # reached by kernels that only move bytes
     operand_bytes: float  # of an element that a matrix product reads
     wide_bytes: float
     casts: float  # 1.0 where operands are cast to a narrower format before each product
-    launch_s: float  # from one launch to the next, of kernels that do little besides
-    issue_s: float  # of the CPU, to launch one; none where the compiler makes one program of all of them
+    launch_s: float  # from one launch to the next, of kernels that do hardly anything
+    issue_s: float  # of the CPU, to launch one; 0 where the compiler makes one program of all kernels
     product: Gemm  # dense products in the precision, as fitted
     wide: Gemm
     attention: Prefill  # fused attention over new tokens, at a long job's clocks, as the two below
@@ -90,7 +90,7 @@ def _achievable() -> dict:
 
 
 def _kin(gpu_key: str) -> str:
-    """Which measured chips stand for one that was not measured."""
+    """The kind of measured chips that stand for one that was not measured."""
     return "tpu" if bands.generation(gpu_key) == "tpu" else "gpu"
 
 
@@ -118,10 +118,10 @@ def _best_of_a_sweep(rates: Gemm) -> float:
 def achievable_share(gpu: Gpu, precision: str) -> float:
     """The best matrix product on this chip, as a share of its dense peak.
 
-    Two measurements say so, a published sweep and the products that ``calibration`` is fitted on. Either is
-    as much as somebody reached, under clocks of his own: a long job is held to the lower one, where the two
-    differ by more than the fit is off. Without a sweep it is the median of the others' (of L40S, the fitted
-    products alone are below what served models reach).
+    There are two measurements: a published sweep, and the products that ``calibration`` is fitted on. Each is
+    what somebody reached at the clocks of their own chip. If the two differ by more than the fit is off, the
+    lower one counts, because a long job cannot rely on more. Without a sweep it is the median of the other
+    chips (the fitted products of the L40S alone are below what served models reach).
     """
     kind = "fp8" if precision in ("fp8", "int8", "fp4") else "bf16"
     shares = _achievable()
@@ -132,7 +132,8 @@ def achievable_share(gpu: Gpu, precision: str) -> float:
 
 
 def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT, filled: float = 1.0) -> float:
-    """What a training step sustains of the best product: less on chips with much arithmetic for their power.
+    """The share of the best product that a training step sustains: lower on chips with much arithmetic for
+    their power.
 
     share · (filled · peak per watt in TFLOP/s)^−power, with the 16-bit peak (or fp32's) and the board's
     power; at most 1. ``filled`` is a kernel's FLOP/s over those of the best product.
@@ -151,23 +152,26 @@ for seconds loses 0.145 and 0.17 of a burst's rate, where ``sustained_share`` ta
 
 
 def kept_clock(gpu: Gpu, calibration: Calibration = DEFAULT, filled: float = 1.0) -> float:
-    """What a kernel in a long job keeps of a burst's clock, and so of its arithmetic: 1 − clocks · (1 − the
-    share that it would sustain). The less of the best product's FLOP/s a kernel reaches, the more it keeps.
+    """The share of a burst's clock, and so of its arithmetic, that a kernel keeps in a long job: 1 − clocks ·
+    (1 − the share that it would sustain). A kernel that reaches fewer of the best product's FLOP/s keeps
+    more.
 
-    For products our own H100 and H200 keep 0.855 and 0.83, for cuDNN's attention, both passes, 0.884 and
-    0.881, for FlashAttention-2, which reaches half as much, 0.99 and 1.0. This says 0.84, 0.88 and 0.94.
+    Our own H100 and H200 keep 0.855 and 0.83 for products, 0.884 and 0.881 for cuDNN's attention (both
+    passes), and 0.99 and 1.0 for FlashAttention-2, which reaches half as much. This formula says 0.84, 0.88
+    and 0.94.
     """
     return 1.0 - CLOCKS * (1.0 - sustained_share(gpu, calibration, filled))
 
 
 def served_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
-    """What a server sustains of the best product: 1 − how much it multiplies · (1 − a long job's clock).
+    """The share of the best product that a server sustains: 1 − (share of time in which it multiplies) · (1 −
+    a long job's clock).
 
-    The clock falls with the share of the time that a chip multiplies. On our own H100 a kernel that only
-    moves bytes keeps it; a product that goes on loses 0.145 of its rate; and the products of a block, which
-    take 0.81 of the time, lose 0.12. Leaves out that a server which mostly reads prompts multiplies more than
-    one that writes long answers. Other makers' chips, whose clocks we did not measure, keep a training step's
-    share.
+    The more of its time a chip multiplies, the lower its clock. On our own H100 a kernel that only moves
+    bytes keeps the full clock; a product that runs without pause loses 0.145 of its rate; and the products of
+    a transformer block, which take 0.81 of the time, lose 0.12. Leaves out that a server which mostly reads
+    prompts multiplies more than one that writes long answers. Other makers' chips, whose clocks we did not
+    measure, keep a training step's share.
     """
     if gpu.vendor != "NVIDIA":
         return sustained_share(gpu, calibration)
@@ -234,17 +238,16 @@ def burst_attention(gpu: Gpu, wide: str = "bf16") -> Prefill:
 
 
 def _long(rates: Prefill, gpu: Gpu, best: float, calibration: Calibration) -> Prefill:
-    """Attention whose arithmetic runs at a long job's clocks, of which a kernel keeps more the less it fills
-    the chip. Bytes and starts keep their time."""
+    """The rates of attention with arithmetic at a long job's clocks; a kernel keeps the more of the clock,
+    the less it fills the chip. Bytes and starts take as long as before."""
     kept = (each * kept_clock(gpu, calibration, min(1.0, each / best)) for each in rates.flops_per_s)
     return replace(rates, flops_per_s=tuple(kept))
 
 
 def product_flops_per_s(gpu: Gpu, precision: str = "bf16") -> Real:
-    """The rate at which a long training step runs the products of a large layer: that of a ``Chip``, and so
-    of
-    ``layout.estimate``. It is what rules of thumb take for a GPU at work; MFU is for the time of a whole
-    step."""
+    """The rate at which a long training step runs the products of a large layer: the rate of a ``Chip``, and
+    so of ``layout.estimate``. Rules of thumb use it for a GPU at work, while MFU describes the time of a
+    whole step."""
     return ops.each(gpu, lambda of: chip(of, precision).matmul_flops_per_s)
 
 
@@ -254,7 +257,7 @@ EXPERT_KERNELS = {"fp4": ("nvfp4.cutlass",), "fp8": ("fp8.cutlass",), "int8": ("
 
 @lru_cache(None)
 def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
-    """Dense products as fitted, so fast that the best of a sweep reaches this rate."""
+    """The fitted dense products, scaled so that the best product of a sweep reaches ``flops_per_s``."""
     rates = known.gemm(gpu_key, FITTED.get(precision, "fp8" if precision == "int8" else "bf16")).rates
     faster = flops_per_s / _best_of_a_sweep(rates)
     return replace(rates, flops_per_s=rates.flops_per_s * faster, operand_bytes=ELEMENT_BYTES[precision])
@@ -262,7 +265,7 @@ def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
 
 @lru_cache(None)
 def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> Experts:
-    """Grouped products as fitted, at these clocks, in a format of this peak."""
+    """The fitted grouped products, at the clocks of ``sustained``, in a format with this peak."""
     keys = EXPERT_KERNELS.get(precision, ("bf16.cutlass", "bf16.default"))
     measured = known.families("experts", gpu_key)
     key = next((key for key in keys if key in measured), keys[0])
@@ -279,10 +282,10 @@ Kernel = TypeVar("Kernel", "Prefill", "Decode", "Latent")
 
 
 def _in_format(rates: Kernel, gpu: Gpu, wide: str) -> Kernel:
-    """Attention in the format in which a step keeps it.
+    """The rates of attention in the format that a step uses for it.
 
-    The kernels were measured in 16 bits: where values are wider, their arithmetic is slower as the peak is,
-    and twice the bytes cross the memory.
+    The kernels were measured in 16 bits. With wider values, arithmetic is slower in proportion to the peak,
+    and memory moves twice the bytes.
     """
     faster = getattr(gpu, f"{wide}_flops_per_s") / known.sheet(gpu.key).peak("bf16")
     flops = rates.flops_per_s
@@ -294,7 +297,7 @@ def _in_format(rates: Kernel, gpu: Gpu, wide: str) -> Kernel:
 
 
 def stream_s(moved_bytes: Real, at: Chip) -> Real:
-    """A kernel that only moves bytes: norms, activations, the optimizer."""
+    """Seconds of a kernel that only moves bytes, such as a norm, an activation or the optimizer."""
     if not check.is_trusted():
         check.non_negative(moved_bytes=moved_bytes)
     return moved_bytes / at.memory_bytes_per_s

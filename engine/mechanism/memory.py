@@ -159,10 +159,10 @@ def layer_values(
     query, value_dim = _query_and_value_dims(model)
     keys = ops.where(model.kv_lora > 0, model.heads, model.kv_heads)
     saved = 1 if saves_fp8 else 2  # bytes of a product's input
-    again = 1 if saves_fp8 else 0  # … of one that something else keeps in 16 bits
+    again = 1 if saves_fp8 else 0  # … and of an input that something else keeps in 16 bits as well
     inner = 2 + 2 * model.gated + saved  # bytes per unit of MLP width: into and out of GeLU; gate, up and
     routed = model.top_k * model.expert_ffn  # their product
-    copies = saved if weighs_early else saved + 2  # of a token at its experts: in, and out
+    copies = saved if weighs_early else saved + 2  # bytes of a token at an expert: its input, and its output
     router = again if moe else 0  # the router's input stays in 16 bits
     shared = model.shared_experts * inner * model.shared_ffn
     return Kept(
@@ -179,8 +179,8 @@ def layer_values(
 def layer_parts(
     model: Shape | models.Model, moe: bool, saves_fp8: bool = False, weighs_early: bool = False
 ) -> tuple[Real, Real, Real]:
-    """``layer_values`` in three parts: kept whole by every tensor-parallel rank; attention's; the MLP's. The
-    last two are split. A Shape has them at hand."""
+    """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
+    the MLP's. The last two are split. A Shape has them computed already."""
     known = getattr(model, "kept_values", None)
     if known and not (saves_fp8 or weighs_early):
         return known[moe]
@@ -511,7 +511,8 @@ def capacity_bytes(gpu: Gpu) -> Real:
 
     Used to decide whether a training step fits; the step's total already includes the CUDA context and NCCL
     (FRAMEWORK_BYTES). An H100 "of 80 GB" has 80 GiB and reports 85.5 · 10⁹ bytes, an H200 "of 141 GB" 150.8.
-    Whole clusters and budgets by hand use the data sheet, ``gpu.hbm_bytes``, servers ``server_bytes``.
+    Calculations by hand and whole clusters use the data sheet, ``gpu.hbm_bytes``; servers use
+    ``server_bytes``.
     """
     return ops.where(gpu.reported_bytes > 0, card_bytes(gpu) - RESERVED_BYTES, gpu.hbm_bytes)
 
@@ -535,8 +536,8 @@ SERVER_SHARE = 0.9  # of what the driver reports: vLLM's default, gpu_memory_uti
 
 
 def startable_bytes(gpu: Gpu) -> Real:
-    """What vLLM leaves to weights and caches as it is started, without a flag for it. ``server_bytes`` says
-    the same within 2 %; where weights leave next to nothing, those two per cent decide."""
+    """The memory that vLLM leaves to weights and caches if it is started without a flag for it.
+    ``server_bytes`` agrees within 2 %, but where weights leave hardly any room, these two per cent decide."""
     return SERVER_SHARE * capacity_bytes(gpu) - FRAMEWORK_BYTES
 
 
@@ -556,7 +557,7 @@ def against_hbm(total_bytes: Real, gpu: Gpu, gpus: Real = 1) -> Real:
 
 
 def hbm_of_each_layer(gpu: Gpu, layers: Real) -> Real:
-    """What each layer may keep if a GPU held nothing but activations: HBM / L.
+    """Bytes that each layer may keep if a GPU holds nothing but activations: HBM / L.
 
     The same for any number of pipeline stages: under 1F1B the first of p stages holds L/p layers of p
     micro-batches.

@@ -1,8 +1,8 @@
-"""What training leaves in the host's memory: the optimizer with its state, or what layers keep for their
-backward pass.
+"""Training that moves a part of its data to the host's memory: the optimizer with its state, or what layers
+keep for their backward pass.
 
 The GPU then waits for copies over its link to the host, and for the host's memory, which is some forty times
-slower than its own. Leaves out how much the host holds. No run with it was found to hold it against.
+slower than its own. Leaves out how much memory the host has. No published run was found to compare this with.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 OPTIMIZER, ACTIVATIONS = "optimizer", "activations"
 OFFLOADS = ("none", OPTIMIZER, ACTIVATIONS, f"{OPTIMIZER}+{ACTIVATIONS}")
-PINNED_SHARE = 0.875  # of the link's rate, in copies of pinned memory: 55.1 GB/s on the H100 that we measured
-IN_TRANSIT = 2.0  # layers whose activations are on the GPU all the same: one at work, one on its way
+PINNED_SHARE = 0.875  # share of the link's rate that pinned copies reach: 55.1 GB/s on our H100
+IN_TRANSIT = 2.0  # layers whose activations are on the GPU nevertheless: one at work, one in transit
 
 
 class Offload(NamedTuple):
@@ -31,8 +31,8 @@ class Offload(NamedTuple):
     memory_bytes_per_s: float
 
     def layer_s(self, kept_bytes: Real) -> Real:
-        """What copying a layer's activations takes, down in the forward pass and up again in the backward
-        one. It runs beside the layer's arithmetic."""
+        """Seconds to copy a layer's activations, to the host in the forward pass or back in the backward
+        pass. The copy runs beside the layer's arithmetic."""
         return kept_bytes / self.link_bytes_per_s if self.activations else 0.0
 
     def on_gpu(self, kept_bytes: Real, layers: Real, flight: Real) -> Real:
@@ -54,7 +54,8 @@ class Offload(NamedTuple):
 
 
 def offload(name: str, gpu_key: str) -> Offload | None:
-    """What one of OFFLOADS moves on this GPU; None for "none". ValueError where its host is not known."""
+    """What one of OFFLOADS moves on this GPU, and the host's rates; None for "none". ValueError if the GPU's
+    host is not known."""
     check.one_of(OFFLOADS, offload=name)
     if name == "none":
         return None

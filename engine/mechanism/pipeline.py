@@ -41,7 +41,7 @@ class Schedule:
     least_more: float = 0.0  # (at least one)
     hides_experts: float = 0.0  # 1.0 where the opposite direction's arithmetic overlaps the AllToAll
     interleaved: bool = False
-    folded: float = 0.0  # 1.0 where the line goes down the stages and up again: two chunks on each, a V
+    folded: float = 0.0  # 1.0 for a V: micro-batches go down the stages and up again, so each has two chunks
     source: str = ""
 
 
@@ -133,7 +133,7 @@ SCHEDULES = {
             flight_group=0.0,
             backwards=2.0,
             least_per_stage=2.0,
-            folded=1.0,  # PyTorch runs its pairs one after the other, so that AllToAlls are hidden by none
+            folded=1.0,  # PyTorch runs a pair's passes one after the other, so nothing hides AllToAlls
             source="DualPipe README; torch.distributed.pipelining, ScheduleDualPipeV",
         ),
     )
@@ -209,7 +209,7 @@ def idle_share(
 def bubble_share(
     stages: Real, micro_batches: Real, chunks: Real = 1, backward_over_forward: Real = 2.0, key: str = "1f1b"
 ) -> Real:
-    """The same for a schedule by key, with half of the backward in weight gradients."""
+    """``idle_share`` of a schedule by its key, if half of the backward pass computes weight gradients."""
     check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
     check.positive(backward_over_forward=backward_over_forward)
     return idle_share(
@@ -272,7 +272,7 @@ def in_flight(
         (plan.flight_ahead * behind + plan.flight_group * (chunks - 1.0) * group + 1.0) / chunks
         + (plan.flight_stages * stages + plan.flight_more),
     )
-    if ops.is_zero(stage):  # nothing comes before it that could put weight gradients off
+    if ops.is_zero(stage):  # the first stage postpones no weight gradients
         return whole
     put_off = ops.minimum(plan.weights_late * stage, micro_batches - whole)
     return whole + KEPT_FOR_WEIGHTS * put_off
@@ -376,8 +376,8 @@ class StageLayers(NamedTuple):
 
 
 def folded_layers(cut: StageLayers) -> StageLayers:
-    """The same for a V, whose first stage has both ends: ``last`` is that stage here, and all others are
-    full."""
+    """``stage_layers`` for a V, where the first stage holds both ends: here ``last`` is that stage, and all
+    others are full."""
     return StageLayers(cut.full, cut.full, ops.maximum(1.0, cut.first + cut.last - cut.full))
 
 

@@ -63,9 +63,10 @@ def is_own(own: list[float]) -> bool:
 
 
 def own_order(work: list[int], own: list[float], stage: int, stages: int, stuck: list[list[int]]) -> None:
-    """Append a stage's blocks of somebody's own schedule: a column of 1, then blocks, those of a stage in its
-    order. A block for which the stage waits without end, because what it needs never comes, is there as −1 −
-    its number: it goes to ``stuck`` with its stage, kind, micro-batch and the stage that it should come from.
+    """Append a stage's blocks of somebody's own schedule. The column holds a 1 and then the blocks, those of
+    a stage in its order. A block that never runs, because what it needs never comes, stands there as −1 − its
+    number: it goes to ``stuck`` with its stage, kind, micro-batch, and the stage from which the input should
+    come.
     """
     for i in range(1, len(own)):
         waits = own[i] < 0
@@ -131,7 +132,7 @@ def in_groups(turn: int, size: int, larger: int, chunks: int) -> tuple[int, int]
 
 
 def within(turn: int, first: int, size: int, chunks: int) -> tuple[int, int]:
-    """The same for groups of one size, starting at the micro-batch ``first``."""
+    """``in_groups`` for groups of one size, starting at the micro-batch ``first``."""
     group, rest = turn // (size * chunks), turn % (size * chunks)
     return rest // size, first + group * size + rest % size
 
@@ -248,6 +249,6 @@ def step(
 def input_first(
     work: list[int], direction: int, place: list[int], first: list[int], count: list[int], weights: list[int]
 ) -> None:
-    """The same for an input gradient, whose weight gradient is postponed."""
+    """``step`` for an input gradient, whose weight gradient is postponed."""
     weights.append(block(WEIGHT, place[direction], first[direction] + count[direction]))
     step(work, INPUT, direction, place, first, count)

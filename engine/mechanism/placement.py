@@ -205,7 +205,7 @@ def strides(axis_sizes: ByAxis, innermost: Real) -> Levels:
     others keep their order. Data ranks move with their expert ranks inside them. Megatron-LM's default is
     tp-cp-ep-dp-pp."""
     check.between(0, len(AXES) - 1, innermost=innermost)
-    inwards = ops.where(innermost == 2, 4.0, 0.0)  # the data axis is both of its levels
+    inwards = ops.where(innermost == 2, 4.0, 0.0)  # the data axis consists of both of its levels
     places = (
         ops.where(innermost == 0, -4.0, 0.0),
         1.0 - ops.where(innermost == 1, 4.0, inwards),
@@ -283,7 +283,7 @@ def reaches(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> Levels:
 
 
 def replicas(at: Levels) -> Reach:
-    """All data ranks of one: they sum the gradients of what is no expert's."""
+    """The group of all data ranks, which sum the gradients of everything outside the experts."""
     return joint(at.copies, at.ep)
 
 
@@ -378,8 +378,9 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
 
 # -- bytes on the wires --------------------------------------------------------------------------------------
 def leaving(sent_bytes: Real, ranks: Real, together: Real) -> Real:
-    """Bytes that a member of a ring sends out of a place (a node, a leaf) where so many of its ranks are
-    together, on average: one hop in ``together`` leads out, none if all ranks are there."""
+    """Bytes that a member of a ring sends out of a place (a node, a leaf) that holds ``together`` of its
+    ranks, on average: one hop in ``together`` leads out of the place, and none does if all ranks are
+    there."""
     return ops.where(ranks > together, sent_bytes / together, 0.0)
 
 
@@ -448,13 +449,14 @@ def total_bytes(by_axis: ByAxis) -> ByWire:
 
 
 def busy_share(wires: ByWire, gpu: Gpu, fabric: Fabric, compute_s: Real) -> ByWire:
-    """The same as a share of the step's compute time; above 1 the wire alone takes longer."""
+    """``busy_s`` as a share of the step's compute time; above 1 the wire alone takes longer than
+    computing."""
     check.positive(compute_s=compute_s)
     return ByWire(*(seconds / compute_s for seconds in busy_s(wires, gpu, fabric)))
 
 
 def busy_s(wires: ByWire, gpu: Gpu, fabric: Fabric) -> ByWire:
-    """How long each wire is busy with them at its full one-way rate: a lower bound of the time."""
+    """How long each wire is busy with these bytes at its full one-way rate: a lower bound of the time."""
     nic = fabric.nic_bytes_per_s_per_gpu
     return ByWire(
         wires.link / gpu.link_bytes_per_s, wires.nic / nic, wires.spine * fabric.oversubscription / nic

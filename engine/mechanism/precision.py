@@ -79,7 +79,7 @@ class Format:
 
     @property
     def vanishing_octave(self) -> int:
-        """Numbers up to 2 to this power round to 0: half of the smallest number."""
+        """The base-2 logarithm of half the smallest number: numbers up to there round to 0."""
         return self.lowest_exponent - self.mantissa_bits - 1
 
     @property
@@ -188,7 +188,7 @@ def magnitude_code(size: Real, m: Real, lowest: Real) -> Real:
 
 
 def magnitude_value(code: Real, m: Real, lowest: Real) -> Real:
-    """The number that a pattern without sign means, if it means one."""
+    """The number that a pattern without its sign stands for, if it stands for a number."""
     field = math.floor(code / 2.0**m)
     mantissa = code - field * 2.0**m
     if field == 0:

@@ -82,7 +82,7 @@ def shares(interval_s: Real, checkpoint_s: Real, mtbf_s: Real, restart_s: Real) 
 
 
 def _kept(cycle_s, mtbf_s, running):
-    """The share of the time in which work is done, or saved, that no failure undoes."""
+    """The share of the time that is spent on work, or on saving it, that no failure undoes."""
     x = ops.minimum(cycle_s / mtbf_s, 700.0)  # e^700 is about the largest double
     return running * x / np.expm1(x)
 
@@ -133,8 +133,8 @@ def restarts_pile_up(restart_s: Real, mtbf_s: Real) -> Truth:
 
 
 def far_from_best(interval_s: Real, best_s: Real, useful: Real, best_useful: Real, far: Real = 0.03) -> Real:
-    """1 where the interval is so much too long that it loses more than this share of the best useful time, −1
-    where it is too short by as much, else 0."""
+    """1 if the interval is too long and loses more than the share ``far`` of the best useful time, −1 if it
+    is too short and loses as much, else 0."""
     check.positive(interval_s=interval_s, best_s=best_s)
     check.between(0, 1, useful=useful, best_useful=best_useful)
     lost = useful < (1.0 - far) * best_useful

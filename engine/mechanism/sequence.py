@@ -26,9 +26,9 @@ def ring_s(kv_bytes: Real, ranks: Real, stride: Real, attention_s: Real, net: Wi
 def window_s(
     window_bytes: Real, kv_bytes: Real, ranks: Real, stride: Real, attention_s: Real, net: Wires
 ) -> Real:
-    """A layer whose tokens attend to a window only, exposed time: each of a rank's two chunks (zig-zag) needs
-    the keys and values of one window before it, which neighbours send at once; never more than there are. The
-    rank's own attention hides them."""
+    """Exposed time of a layer whose tokens attend only to a window. Each of a rank's two chunks (zig-zag)
+    needs the keys and values of one window before it, but never more than there are; neighbours send them at
+    once, hidden by the rank's own attention."""
     if not check.is_trusted():
         check.non_negative(window_bytes=window_bytes, kv_bytes=kv_bytes, attention_s=attention_s)
         check.whole(ranks=ranks, stride=stride)

@@ -17,7 +17,8 @@ COLUMN, ROW, WHOLE = (0.0, 1.0), (1.0, 0.0), (0.0, 0.0)  # does tensor paralleli
 @dataclass(frozen=True, slots=True)
 class Product:
     """One weight matrix k×n, and which of its sides tensor parallelism splits (1.0) or leaves whole (0.0).
-    ``there`` is 1.0, or for a symbolic model a symbol that may turn out to be 0.0.
+    ``there`` is 1.0; for a symbolic model it is a symbol, which is 0.0 if the chosen model has no such
+    matrix.
 
     Where products take 8 bits, a kernel of its own casts the input (``casts_input``) and the gradient of the
     result (``casts_gradient``), unless a norm or an activation function writes them in 8 bits itself.
@@ -101,7 +102,7 @@ class Shape:
         # matrix products
         self.attention = _attention(model)
         self.has_latents = ops.where(latent, 1.0, 0.0)
-        self.up_projections = tuple(p for p in self.attention if p.splits_n)  # of latents, if any
+        self.up_projections = tuple(p for p in self.attention if p.splits_n)  # of latents, if there are any
         self.mlp = _mlp(model, model.ffn)
         self.has_experts = ops.where(model.experts > 0, 1.0, 0.0)
         self.expert = _mlp(model, model.expert_ffn * ops.where(model.experts > 0, 1, 0))

@@ -24,17 +24,17 @@ FSDP_BYTES = {"": 0.0, "flat": 8.0, "each": 14.0}
 UNFUSED_ADAM_BYTES = 80.0
 
 
-# the same for all layouts that spread as many bytes alike
+# remembered, because all layouts that spread as many bytes in the same way get the same values
 _gather_s, _reduce_s = ops.remembered(all_gather_s), ops.remembered(all_reduce_s)
 
 
 def gradient_bytes(recipe: Recipe) -> Real:
-    """What a gradient takes on the wire."""
+    """Bytes of a gradient on the wire."""
     return ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
 
 
 def weight_bytes(recipe: Recipe) -> Real:
-    """What a weight takes on the wire."""
+    """Bytes of a weight on the wire."""
     return ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
 
 
@@ -47,7 +47,7 @@ def scatter_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: R
 
 
 def gather_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
-    """AllGather of the same number of weights: P elements on each wire."""
+    """AllGather of the weights of this many parameters: P elements on each wire."""
     if not check.is_trusted():
         check.non_negative(params=params)
     return _gathered_s(params * weight_bytes(recipe), ranks, stride, pieces, net)
@@ -60,8 +60,8 @@ def _gathered_s(sent_bytes: Real, ranks: Real, stride: Real, pieces: Real, net: 
 
 
 def reduce_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
-    """AllReduce of the same number of gradients, unsharded: 2P elements on each wire, by the algorithm that
-    any AllReduce uses."""
+    """AllReduce of the gradients of this many parameters, unsharded: 2P elements on each wire, by the
+    algorithm that any AllReduce uses."""
     if not check.is_trusted():
         check.non_negative(params=params)
     sent_bytes = params * gradient_bytes(recipe)

@@ -38,12 +38,13 @@ def hop_s(wire: Link) -> Real:
 
 
 def bulk_hop_s(wire: Link) -> Real:
-    """The same of a message that fills the wire: NCCL's Simple protocol, or what nccl-tests showed."""
+    """α of one hop of a message that fills the wire: NCCL's Simple protocol, or what nccl-tests showed."""
     return ops.each(wire, lambda of: of.full_s or of.latency_s)
 
 
 def measured_on(wire: Link) -> str:
-    """Where ``hop_s`` has a wire's α from, in words: the GPUs in whose box it was fitted, or who says it."""
+    """The origin of a wire's α in ``hop_s``, in words: the GPUs in whose box it was fitted, or who published
+    it."""
     if wire.axes:
         return "its sources"
     if wire.short_s:
@@ -59,7 +60,8 @@ def _of(wire: Link) -> float:
 
 
 def _measured_with(wire: Link) -> str:
-    """The GPU in whose box this link was measured: of those that have the link, a measured one first."""
+    """The GPU in whose box this link was measured. Of the GPUs that have the link, one that was measured
+    comes first."""
     having = [gpu.key for gpu in catalog.all_gpus().values() if catalog.usual_link(gpu).key == wire.key]
     check.positive(gpus_with_this_link=len(having))
     return min(having, key=lambda key: known.box_of(key) != key)
@@ -76,7 +78,7 @@ def card_hop_s(gpu: Gpu) -> Real:
 
 
 def start_s(gpu: Gpu) -> Real:
-    """What a collective of NCCL pays once a call, whatever its hops: fitted."""
+    """The fitted time that a collective of NCCL pays once for each call, however many hops it has."""
     return ops.each(gpu, lambda of: known.collective(of.key).rates.start_s)
 
 
