@@ -66,7 +66,7 @@ def test_parts_are_lights_and_a_widget_names_more():
     assert guide.require_light(cls, "bars") == ("bars", ("bars",))
     assert guide.require_light(cls, "all").words == "everything"
     guide.require_marks(cls, {"bars", "rims"})
-    with pytest.raises(BadValue, match="'all'.*'rims'"):
+    with pytest.raises(BadValue, match=r"'all'.*'rims'"):
         guide.require_marks(cls, {"bars"})
 
 

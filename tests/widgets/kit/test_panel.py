@@ -218,7 +218,7 @@ def test_a_control_follows_another_component_or_parameter():
     other.gpu = figure.param.gpu
     slider.value, keys.value = 9, "b200"
     assert (figure.batch, figure.gpu.key) == (other.batch, other.gpu.key) == (9, "b200")
-    with pytest.raises(BadValue, match="batch.*1.*4096.*got 0"):
+    with pytest.raises(BadValue, match=r"batch.*1.*4096.*got 0"):
         Roofline(batch=pn.widgets.IntInput(value=0))
 
 
