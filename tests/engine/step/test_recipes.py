@@ -265,8 +265,10 @@ def test_nobody_trains_in_int8_or_in_fp4_without_a_recipe(gpu, precision):
 
 def test_a_recipe_that_says_so_may():
     narrow = replace(catalog.recipe("bf16-adam"), key="own", precision="fp4")
-    at = machine(catalog.gpu("b200"), "fp4")
-    assert estimate(LLAMA8, at, Job(64, 4096, recipe=narrow), Layout(8)).step_s > 0
+    in_fp4 = machine(catalog.gpu("b200"), "fp4")
+    in_bf16 = machine(catalog.gpu("b200"), "bf16")
+    step_s = estimate(LLAMA8, in_fp4, Job(64, 4096, recipe=narrow), Layout(8)).step_s
+    assert step_s < estimate(LLAMA8, in_bf16, Job(64, 4096), Layout(8)).step_s
 
 
 def test_a_nic_of_400_bytes_a_second_is_a_slip_of_the_unit():

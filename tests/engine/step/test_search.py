@@ -174,8 +174,16 @@ def test_where_nothing_fits_the_leanest_is_shown():
 
 
 def test_one_gpu_has_a_plan_too():
-    plan = search.plan(catalog.model("gpt2"), H100, Job(32, 1024), 1)
-    assert plan.best.layout.gpus == 1 and plan.best.fits
+    """Nothing is cut, so micro-batch and recomputation are all that can be chosen: 6 sizes, twice."""
+    gpt2, job = catalog.model("gpt2"), Job(32, 1024)
+    plan = search.plan(gpt2, H100, job, 1)
+    every = [
+        estimate(gpt2, H100, job, Layout(1, micro_batch=size, recompute=recompute))
+        for size in (1, 2, 4, 8, 16, 32)
+        for recompute in ("none", "full")
+    ]
+    assert plan.layouts == len(every) and plan.fitting == sum(each.fits for each in every)
+    assert plan.best.step_s == min(each.step_s for each in every if each.fits)
 
 
 @pytest.mark.parametrize(
