@@ -1,6 +1,10 @@
 """Whether a text says what it must, however its sentences are worded."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 
 def lacks(text: str, *parts: object) -> list[str]:
@@ -10,6 +14,14 @@ def lacks(text: str, *parts: object) -> list[str]:
     "stage 1" not in "stage 16".
     """
     return [str(part) for part in parts if not re.search(_whole(str(part)), text)]
+
+
+@contextmanager
+def refused(*parts: object) -> Iterator[None]:
+    """What is run inside raises a ValueError that names these: the argument, the value, what is allowed."""
+    with pytest.raises(ValueError) as error:  # noqa: PT011  its words are asked below
+        yield
+    assert not lacks(str(error.value), *parts), error.value
 
 
 def _whole(part: str) -> str:

@@ -77,14 +77,14 @@ def test_a_held_control_and_its_picture_are_seen_together(visit, static, address
     assert hand.figure.evaluate(STUCK)["plot"][1] < 130
     box = slider.bounding_box()
     page.touchscreen.tap(box["x"] + box["width"] * 0.4, box["y"] + box["height"] / 2)
-    page.wait_for_timeout(100)
+    held = f"([figure, held]) => ({STUCK})(figure).held === held"
+    page.wait_for_function(held, arg=[hand.figure.element_handle(), True])
     seen = hand.figure.evaluate(STUCK)
     height = page.viewport_size["height"]
-    assert seen["held"] and seen["plot"][1] <= seen["control"][0] and seen["control"][1] <= height
+    assert seen["plot"][1] <= seen["control"][0] and seen["control"][1] <= height
     assert min(seen["plot"][1], height) - max(seen["plot"][0], 0) > 0.55 * (seen["plot"][1] - seen["plot"][0])
     page.touchscreen.tap(20, seen["control"][0] - 4)  # a finger elsewhere lets go
-    page.wait_for_timeout(50)
-    assert not hand.figure.evaluate(STUCK)["held"]
+    page.wait_for_function(held, arg=[hand.figure.element_handle(), False])
 
 
 def test_the_headline_says_the_state_and_the_picture_stays_where_it_is(visit, static):

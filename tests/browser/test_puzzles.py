@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from engine import puzzles
+from tests import wrong_answers
 from tests.browser import axe
 from tests.browser.axe import REST_GOES
 from tests.browser.firefox import Firefox
@@ -136,7 +137,7 @@ def test_a_wrong_move_is_pictured_where_it_happens_and_the_picture_goes_with_it(
     """Best fit's address, marked; and what no reader can see of it is said."""
     puzzle = puzzles.puzzle("best_fit")
     hand = Hand(visit(figures=DRIVEN).go(f"{static}{puzzle.LESSON}/"), "best_fit")
-    hand.write(puzzle.WRONG["worst fit"][0])
+    hand.write(wrong_answers.of("best_fit")["worst fit"][0])
     hand.press("Check")
     hand.waits_for("the smallest of these")
     assert hand.puzzle.locator('.puzzle-track > [data-look="wrong"]').count() == 1
@@ -205,7 +206,7 @@ def test_a_step_of_fsdp_is_drawn_by_the_readers_list(visit, static):
 
 
 def test_a_wrong_move_is_drawn_where_it_is_stuck(hand):
-    hand.write(PUZZLE.WRONG["mirrored"][0])
+    hand.write(wrong_answers.of("one_f_one_b")["mirrored"][0])
     hand.press("Run")
     hand.waits_for("neither can go on")
     stuck = hand.page.evaluate(

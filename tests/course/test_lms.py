@@ -9,7 +9,6 @@ import pytest
 
 from course import lessons
 from course.output.lms import manifests, package
-from tests.conftest import ROOT
 
 CP, ADLCP, SS = (f"{{{manifests.SPACES[name]}}}" for name in ("xmlns", "xmlns:adlcp", "xmlns:imsss"))
 CMI5 = f"{{{manifests.CMI5}}}"
@@ -100,8 +99,3 @@ def test_a_package_of_the_same_course_is_the_same(packages, tmp_path):
     for name in ("one.zip", "two.zip"):
         package.write(tmp_path / name, files)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
-
-
-def test_make_lms_is_there():
-    made = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "\nlms: site\n\t@$(BIN)/python -m course.output.lms\n" in made

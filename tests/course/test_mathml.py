@@ -124,10 +124,11 @@ def drawn(tag: str, text: str) -> set[int]:
 
 def test_the_math_font_has_every_sign_of_every_formula(site):
     """A sign that it lacks is a box with a question mark on a machine without another math font."""
-    missing = set()
+    shown, missing = set(), set()
     for page in site.glob("*/index.html"):
         for formula in re.findall(r"<math.*?</math>", page.read_text(encoding="utf-8"), re.DOTALL):
             for tag, text in re.findall(r"<(m[inot]\w*)[^>]*>([^<]*)</", formula):
                 signs = drawn(tag, "".join(unescape(text).split()))
+                shown |= signs
                 missing |= {(page.parent.name, chr(sign)) for sign in signs - fonts.MATH}
-    assert not missing
+    assert not missing and len(shown) > 100

@@ -12,7 +12,7 @@ from course.fences import puzzle as fence
 from course.strict_yaml import Refused
 from engine import puzzles
 from engine.puzzles import judging
-from tests import machine, states
+from tests import machine, states, wrong_answers
 from tests.conftest import ROOT
 
 PUZZLE = ROOT / "site" / "theme" / "assets" / "puzzle"
@@ -61,7 +61,8 @@ def test_the_pages_python_says_what_cpython_says(tmp_path):
     jobs = []
     for name in puzzles.names():
         puzzle = puzzles.puzzle(name)
-        codes = [puzzle.START, puzzle.SOLUTION, *states.daily([code for code, _ in puzzle.WRONG.values()])]
+        slips = [code for code, _ in wrong_answers.of(name).values()]
+        codes = [puzzle.START, puzzle.SOLUTION, *states.daily(slips)]
         jobs.append((name, [("run", puzzle.SOLUTION), *(("check", code) for code in codes)]))
     for (name, tries), found in zip(jobs, in_brython(jobs, tmp_path)):
         puzzle = puzzles.puzzle(name)

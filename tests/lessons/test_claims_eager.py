@@ -2,6 +2,7 @@
 scaler, the optimizer, the allocator's settings. What the recordings and the lessons' own snippets show is
 held elsewhere (tests/record, test_lesson_13 to 19)."""
 
+import contextlib
 import inspect
 import re
 from pathlib import Path
@@ -420,12 +421,38 @@ def test_a_copy_that_is_longer_than_its_target_is_refused():
         torch.zeros(4).copy_(torch.ones(6))
 
 
-def test_the_graph_functions_take_what_the_lesson_gives_them():
+def test_graphed_callables_warm_up_three_times_share_a_pool_and_then_replay(monkeypatch):
+    """PyTorch's own function, with stand-ins for what needs a GPU."""
     assert says(19, "(`pool=graph.pool()`)", "Three warm-up runs", "`torch.cuda.make_graphed_callables`")
-    assert "pool" in inspect.signature(torch.cuda.graph).parameters
-    assert {"pool", "replay", "capture_begin"} <= set(dir(torch.cuda.CUDAGraph))
-    warm_up = inspect.signature(torch.cuda.make_graphed_callables).parameters["num_warmup_iters"]
-    assert warm_up.default == 3
+    done = []
+
+    class Graph:
+        def replay(self):
+            done.append("replay")
+
+    @contextlib.contextmanager
+    def captured(graph, pool):
+        done.append(f"capture into {pool}")
+        yield
+
+    stand_ins = {
+        "CUDAGraph": Graph,
+        "graph": captured,
+        "Stream": lambda: None,
+        "stream": contextlib.nullcontext,
+        "synchronize": lambda: None,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+
+    def step(x):
+        done.append("step")
+        return 2 * x
+
+    graphed = torch.cuda.make_graphed_callables(step, (torch.ones(3, requires_grad=True),), pool="the pool")
+    assert done == ["step"] * 3 + ["capture into the pool", "step", "capture into the pool"]  # the backward
+    graphed(torch.ones(3, requires_grad=True)).sum().backward()
+    assert done[6:] == ["replay", "replay"]
 
 
 def test_a_captured_optimizer_counts_its_steps_in_a_tensor():

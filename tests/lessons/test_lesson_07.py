@@ -50,10 +50,6 @@ def test_a_prediction_is_right_where_the_engine_says_so():
     assert LESSON.shows('micro_batches_for("interleaved", stages=32, chunks=4)') == "148"  # 19 · 31 / 4
 
 
-def test_the_property_is_named():
-    assert '!!! property "The property it exploits"' in LESSON.text and "**Separability" in LESSON.text
-
-
 # -- the snippets --------------------------------------------------------------------------------------------
 def test_every_snippet_is_python():
     assert len(LESSON.code("python")) == 2

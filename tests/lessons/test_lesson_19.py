@@ -130,10 +130,6 @@ def test_the_error_of_an_overwritten_output_is_pytorchs_own():
     assert callable(torch.compiler.cudagraph_mark_step_begin)
 
 
-def test_who_shares_a_pool_is_told_to_clone():
-    assert "cloned" in LESSON.exercises()[-1]
-
-
 def test_no_row_s_weights_are_more_than_the_gpus_hold():
     rows = re.findall(r'\(model\("([^"]+)"\), (\d+)\)', LESSON.section("A thousand launches for a token"))
     assert rows

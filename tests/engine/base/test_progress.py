@@ -2,6 +2,7 @@
 
 import io
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,12 +22,13 @@ class Terminal(io.StringIO):
 def at_once(monkeypatch):
     monkeypatch.setattr(bar, "AFTER_S", 0.0)
     monkeypatch.setattr(bar, "EVERY_S", 0.001)
+    monkeypatch.setattr(bar, "time", SimpleNamespace(monotonic=lambda: 7.0))  # no second passes for it
     monkeypatch.delenv("TERM", raising=False)
 
 
 def drawn(to: Terminal, words: str) -> None:
     """Wait until the bar, which draws in a thread, has said this."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while words not in to.getvalue():
         assert time.monotonic() < until, to.getvalue()
         time.sleep(0.001)

@@ -5,6 +5,7 @@ import pytest
 
 from engine.base import typed, units
 from tests.cases import in_one_test
+from tests.said import refused
 
 READ = [
     ("70B", "params", 70e9),
@@ -226,7 +227,7 @@ def test_a_reading_says_how_near_it_is_and_whether_it_had_a_unit():
 
 
 def test_an_unknown_unit_is_the_callers_fault():
-    with pytest.raises(ValueError, match=r"unit must be one of bytes, .*; got 'furlongs'"):
+    with refused("unit", "bytes", "'furlongs'"):
         typed.parse("3", "furlongs")
 
 

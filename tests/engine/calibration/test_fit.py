@@ -12,6 +12,7 @@ from engine.calibration.fit import judge, report, tables
 from engine.calibration.fit.__main__ import main
 from engine.calibration.fit.kinds import KINDS
 from engine.calibration.fit.solver import Start, fit, rounded
+from tests.said import refused
 
 KIND = {kind.name: kind for kind in KINDS}
 SYSTEM = "h100_sxm"
@@ -232,7 +233,7 @@ def test_a_malformed_table_is_refused_with_its_line(folder, tmp_path, capsys, ch
 
 
 def test_a_missing_table_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"gemm\.csv: the folder of measurements must hold"):
+    with refused("gemm.csv"):
         tables.read(tmp_path, "gemm.csv")
 
 

@@ -9,6 +9,7 @@ from engine import catalog
 from engine.calibration import attention, known, products
 from engine.calibration.fit.kinds import KINDS
 from tests.cases import in_one_test
+from tests.said import refused
 
 MEASURED = {"a100-80", "h100-sxm", "b200", "gb200", "gb300", "l40s", "rtx-pro-6000"}
 
@@ -67,7 +68,7 @@ def test_a_measured_gpu_extrapolates_nothing_within_its_ranges():
     found = known.gemm("h100-sxm", "bf16")
     assert found.extrapolates(m=4096, n=4096, k=4096) == []
     assert found.extrapolates(m=4096, n=4096, k=1e6) == ["k"]
-    with pytest.raises(ValueError, match="input must be one of m, n, k; got 'batch'"):
+    with refused("input", "m, n, k", "'batch'"):
         found.extrapolates(batch=1)
 
 

@@ -11,6 +11,7 @@ from engine.catalog import hardware, models
 from engine.catalog.recipes import Recipe
 from engine.mechanism import memory
 from tests.cases import in_one_test
+from tests.said import refused
 
 PUBLISHED = validation.CASES / "catalog" / "hardware.json"
 PRINTED = json.loads(PUBLISHED.read_text(encoding="utf-8"))
@@ -163,11 +164,9 @@ def test_shared_memory_is_that_of_the_compute_capability(kib, keys):
 def test_a_peak_the_chip_lacks_is_refused_and_named():
     a100 = catalog.gpu("a100-80")
     assert a100.peak_flops_per_s("bf16") == 312e12
-    with pytest.raises(
-        ValueError, match=r"precision must be one of fp32, tf32, bf16, fp16, int8 on A100.*got 'fp8'"
-    ):
+    with refused("precision", "fp32, tf32, bf16, fp16, int8 on A100", "'fp8'"):
         a100.peak_flops_per_s("fp8")
-    with pytest.raises(ValueError, match="got 'hbm_bytes'"):
+    with pytest.raises(ValueError, match="'hbm_bytes'"):
         a100.peak_flops_per_s("hbm_bytes")
 
 
@@ -366,19 +365,19 @@ def test_own_model_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("layers = 2", "mine.toml:1: 'mine' is missing hidden, heads"),
-        ("layers = [", r"mine.toml:1: this is not TOML: Invalid value, in 'layers = \['"),
-        ("colour = 3", "mine.toml:1: 'mine' has no key 'colour'; it may have name, layers, hidden"),
+        ("layers = 2", ("mine.toml:1: 'mine' is missing hidden, heads",)),
+        ("layers = [", ("mine.toml:1: this is not TOML: Invalid value, in 'layers = ['",)),
+        ("colour = 3", ("mine.toml:1: 'mine' has no key 'colour'", "name, layers, hidden")),
         (
             "layers = 'x'\nhidden=4\nheads=2\nkv_heads=1\nhead_dim=2\nffn=8\nvocab=10",
-            r"mine.toml:1: 'mine': layers must be a whole number of at least 0, got 'x'",
+            ("mine.toml:1: 'mine': layers", "0", "'x'"),
         ),
     ],
 )
 def test_a_bad_model_file_is_refused_with_the_reason(tmp_path, text, complaint):
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=complaint):
+    with refused(*complaint):
         catalog.model_from_file(path)
 
 
@@ -438,17 +437,17 @@ def test_a_recipe_adds_up():
 @in_one_test(
     "name, value, complaint",
     [
-        ("kv_heads", 3, "kv_heads must be one of 1, 2, 4; got 3"),
-        ("gated", "yes", "gated must be a number, got 'yes'"),
-        ("windowed_layers", 3, r"windowed_layers must be at most layers \(2\), got 3"),
-        ("first_dense_layers", 3, r"first_dense_layers must be at most layers \(2\), got 3"),
-        ("top_k", 2, r"top_k must be at most experts \(0\), got 2"),
-        ("kv_lora", 512, "nope_dim must be at least 1 where kv_lora is above 0, got 0"),
+        ("kv_heads", 3, ("kv_heads", "1, 2, 4", "3")),
+        ("gated", "yes", ("gated", "'yes'")),
+        ("windowed_layers", 3, ("windowed_layers", "layers (2)", "3")),
+        ("first_dense_layers", 3, ("first_dense_layers", "layers (2)", "3")),
+        ("top_k", 2, ("top_k", "experts (0)", "2")),
+        ("kv_lora", 512, ("nope_dim", "1", "kv_lora", "0")),
     ],
 )
 def test_inconsistent_shapes_are_refused(name, value, complaint):
     shape = dict(key="x", name="x", layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=16, vocab=10)
-    with pytest.raises(ValueError, match=complaint):
+    with refused(*complaint):
         models.Model(**{**shape, name: value})
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from engine.executed import executed_experts as executed
 from engine.mechanism import experts as forms
+from tests.said import refused
 
 TOKENS, EXPERTS, HIDDEN, WIDTH, TOP_K, RANKS = 64, 8, 4, 6, 2, 4
 RANDOM = np.random.default_rng(9)
@@ -104,13 +105,13 @@ def test_node_limited_routing_meets_no_more_nodes():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: run(ranks=0), "ranks must be a whole number"),
-        (lambda: run(ranks=3), "ranks must divide the 64 tokens, got 3"),
-        (lambda: run(ranks=16), "ranks must divide the 8 experts, got 16"),
-        (lambda: executed.limited_choices(SCORES, 2, 4, 5), "node_limit must be between 1 and 4"),
-        (lambda: executed.within_capacity(CHOICES, EXPERTS, 0), "capacity_rows must be a whole number"),
+        (lambda: run(ranks=0), ("ranks",)),
+        (lambda: run(ranks=3), ("ranks", "64 tokens", "3")),
+        (lambda: run(ranks=16), ("ranks", "8 experts", "16")),
+        (lambda: executed.limited_choices(SCORES, 2, 4, 5), ("node_limit", "1", "4")),
+        (lambda: executed.within_capacity(CHOICES, EXPERTS, 0), ("capacity_rows",)),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()

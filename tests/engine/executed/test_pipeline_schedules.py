@@ -24,6 +24,7 @@ from engine.mechanism.pipeline_orders import (
 )
 from tests import machine
 from tests.cases import in_one_test
+from tests.said import refused
 
 KEYS = list(pipeline.SCHEDULES)
 
@@ -456,14 +457,14 @@ def test_dualpipe_runs_with_the_next_numbers_that_it_can():
 @in_one_test(
     "given, words",
     [
-        ({"key": "pipedream"}, "key must be one of gpipe"),
-        ({"stages": 17}, "stages must be between 1 and 16, got 17"),
-        ({"micro_batches": 0}, "micro_batches must be a whole number"),
-        ({"chunks": 5}, "chunks must be between 1 and 4"),
-        ({"forward_s": 0.0}, "forward_s must be greater than 0"),
-        ({"message_s": -1.0}, "message_s must be at least 0"),
+        ({"key": "pipedream"}, ("key", "gpipe")),
+        ({"stages": 17}, ("stages", "1", "16", "17")),
+        ({"micro_batches": 0}, ("micro_batches",)),
+        ({"chunks": 5}, ("chunks", "1", "4")),
+        ({"forward_s": 0.0}, ("forward_s", "0")),
+        ({"message_s": -1.0}, ("message_s", "0")),
     ],
 )
 def test_bad_input_is_named(given, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         by_key(**{"key": "1f1b", "stages": 4, "micro_batches": 8} | given)

@@ -10,6 +10,7 @@ from engine.executed import ring_attention
 from engine.mechanism import context_parallel, online_softmax
 from engine.mechanism.context_parallel import CONTIGUOUS, FULL, ZIGZAG
 from tests.cases import in_one_test
+from tests.said import refused
 
 LLAMA = catalog.model("llama3.1-405b")
 # float64 sums of up to 64 terms around 5: a few units in the last place, 1e-15 each
@@ -208,21 +209,15 @@ def test_a_step_waits_for_the_longer_and_the_last_for_no_message():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: ring_attention.ring(*arrays(), 8, 3), "order must be one of 0, 1, 2; got 3"),
-        (
-            lambda: ring_attention.ring(*arrays(tokens=12), 4, ZIGZAG),
-            "tokens must be a multiple of 8, got 12",
-        ),
-        (lambda: ring_attention.ring(*arrays(heads=3), 2), "heads must be a multiple of 2, got 3"),
-        (lambda: context_parallel.block_pairs(0, 0, 4, 0, FULL), "block must be greater than 0, got 0"),
-        (
-            lambda: context_parallel.hidden_from_tokens(8, 8, 0, 1, FULL),
-            "flops_per_s must be greater than 0, got 0",
-        ),
+        (lambda: ring_attention.ring(*arrays(), 8, 3), ("order", "0, 1, 2", "3")),
+        (lambda: ring_attention.ring(*arrays(tokens=12), 4, ZIGZAG), ("tokens", "8", "12")),
+        (lambda: ring_attention.ring(*arrays(heads=3), 2), ("heads", "2", "3")),
+        (lambda: context_parallel.block_pairs(0, 0, 4, 0, FULL), ("block", "0", "0")),
+        (lambda: context_parallel.hidden_from_tokens(8, 8, 0, 1, FULL), ("flops_per_s", "0", "0")),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()
 
 

@@ -233,8 +233,8 @@ def numbers_of(value):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_finite_and_never_negative(function, data):
-    for number in numbers_of(function(**drawn(data, function))):
-        assert np.isfinite(number) and number >= 0
+    found = list(numbers_of(function(**drawn(data, function))))
+    assert found and all(np.isfinite(number) and number >= 0 for number in found)
 
 
 CHECKED = [(f, name) for f in FUNCTIONS for name in inspect.signature(f).parameters if name in NUMBERS]

@@ -10,6 +10,7 @@ from engine import catalog
 from engine.calibration import exchange, known
 from engine.mechanism import compute, experts, interconnect, matmul
 from engine.mechanism.shape import shape
+from tests.said import refused
 
 V3, MIXTRAL = catalog.model("deepseek-v3"), catalog.model("mixtral-8x7b")
 H100 = experts.Machine.of(catalog.node("dgx-h100"))
@@ -220,15 +221,15 @@ def test_a_sweep_is_one_call():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: experts.capacity_rows(512, 2, 8, 0), "capacity_factor must be greater than 0"),
-        (lambda: experts.mean_rows(512, 2.5, 8), "top_k must be a whole number"),
-        (lambda: experts.distinct_groups(100, 256, 8), "top_k must be between 1 and 64"),
-        (lambda: experts.hiding_width(-1, 1e12, 1e9), "copies_per_choice must be at least 0"),
-        (lambda: experts.held_bytes(V3, 0), "ep must be a whole number"),
+        (lambda: experts.capacity_rows(512, 2, 8, 0), ("capacity_factor", "0")),
+        (lambda: experts.mean_rows(512, 2.5, 8), ("top_k",)),
+        (lambda: experts.distinct_groups(100, 256, 8), ("top_k", "1", "64")),
+        (lambda: experts.hiding_width(-1, 1e12, 1e9), ("copies_per_choice", "0")),
+        (lambda: experts.held_bytes(V3, 0), ("ep",)),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()
 
 

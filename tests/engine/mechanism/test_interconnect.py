@@ -25,6 +25,7 @@ from engine.mechanism.interconnect import (
     wires,
 )
 from tests.cases import in_one_test
+from tests.said import refused
 
 H100, A100, L4, V5P = (catalog.gpu(key) for key in ("h100-sxm", "a100-80", "l4", "tpu-v5p"))
 sizes = st.floats(1, 1e12)
@@ -260,30 +261,27 @@ def test_constants_are_the_ones_in_use():
 @in_one_test(
     "call, words",
     [
-        (lambda: ring_s(-1.0, 8.0, 8.0, wires(H100)), "bytes must be at least 0, got -1"),
-        (lambda: ring_s(1.0, 0.0, 8.0, wires(H100)), "ranks must be a whole number of at least 1"),
-        (lambda: ring_s(1.0, 4.0, 8.0, wires(H100)), "ranks_elsewhere must be at least 0"),
-        (lambda: tree_s(float("nan"), 8.0, 8.0, wires(H100)), "bytes must be finite"),
-        (lambda: collective_s("all_gossip", 1.0, 8, 8, wires(H100)), "operation must be one of all_reduce"),
-        (lambda: wires(H100, oversubscription=0.5), "oversubscription must be at least 1, got 0.5"),
-        (lambda: wires(H100, nic_bytes_per_s=0), "nic_bytes_per_s must be greater than 0, got 0"),
-        (
-            lambda: wires(H100, nic_bytes_per_s=400),
-            r"nic_bytes_per_s must be between 1e\+07 and 1e\+13, got 400",
-        ),
+        (lambda: ring_s(-1.0, 8.0, 8.0, wires(H100)), ("bytes", "0", "-1.0")),
+        (lambda: ring_s(1.0, 0.0, 8.0, wires(H100)), ("ranks", "1")),
+        (lambda: ring_s(1.0, 4.0, 8.0, wires(H100)), ("ranks_elsewhere", "0")),
+        (lambda: tree_s(float("nan"), 8.0, 8.0, wires(H100)), ("bytes", "finite")),
+        (lambda: collective_s("all_gossip", 1.0, 8, 8, wires(H100)), ("operation", "all_reduce")),
+        (lambda: wires(H100, oversubscription=0.5), ("oversubscription", "1", "0.5")),
+        (lambda: wires(H100, nic_bytes_per_s=0), ("nic_bytes_per_s", "0", "0")),
+        (lambda: wires(H100, nic_bytes_per_s=400), ("nic_bytes_per_s", "1e+07", "1e+13", "400")),
         (
             lambda: interconnect.collective("all_reduce", "h100-sxm", wires(H100), 12, 1e6, 8),
-            r"per_node must divide ranks \(12 ranks: 1, 2, 3, 4, 6\), got 8; without it they fill one node",
+            ("per_node", "ranks (12 ranks: 1, 2, 3, 4, 6)", "8"),
         ),
         (
             lambda: interconnect.collective("all_reduce", "tpu-v5p", wires(V5P), 13, 1e6),
-            "ranks must be even on a torus",
+            ("ranks", "even on a torus"),
         ),
-        (lambda: wires(H100, gpus_per_node=2.5), "gpus_per_node must be a whole number"),
-        (lambda: ranks_per_node(8, 0, 8), "stride must be a whole number of at least 1, got 0"),
-        (lambda: send_s("much", True, wires(H100)), "message_bytes must be a number, got 'much'"),
+        (lambda: wires(H100, gpus_per_node=2.5), ("gpus_per_node",)),
+        (lambda: ranks_per_node(8, 0, 8), ("stride", "1", "0")),
+        (lambda: send_s("much", True, wires(H100)), ("message_bytes", "'much'")),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engine.mechanism import mesh
 from engine.mechanism.mesh import ORDERS, USUAL
+from tests.said import refused
 
 CLASSIC = mesh.sizes(512.0, tp=8.0, pp=4.0)
 RANKS = np.arange(512.0)
@@ -93,12 +94,12 @@ def test_wishes_that_do_not_fit_are_cut_in_turn():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: mesh.sizes(0), "gpus must be a whole number of at least 1, got 0"),
-        (lambda: mesh.sizes(8, tp=1.5), "tp must be a whole number"),
-        (lambda: mesh.coordinates(-1, CLASSIC), "rank must be at least 0"),
-        (lambda: mesh.node(3, 0), "gpus_per_node must be a whole number"),
+        (lambda: mesh.sizes(0), ("gpus", "1", "0")),
+        (lambda: mesh.sizes(8, tp=1.5), ("tp",)),
+        (lambda: mesh.coordinates(-1, CLASSIC), ("rank", "0")),
+        (lambda: mesh.node(3, 0), ("gpus_per_node",)),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()

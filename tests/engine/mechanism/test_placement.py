@@ -15,6 +15,7 @@ from engine.mechanism import interconnect, placement
 from engine.mechanism import mesh as device_mesh
 from engine.step import layout
 from tests.cases import in_one_test
+from tests.said import refused
 
 GPU = catalog.gpu("h100-sxm")
 MIXTRAL, LLAMA = catalog.model("mixtral-8x7b"), catalog.model("llama3-70b")
@@ -269,27 +270,27 @@ def test_arrays_broadcast():
 @in_one_test(
     "call, words",
     [
-        (lambda: placement.Fabric(nodes=3.0), "nodes must be a power of two"),
-        (lambda: placement.Fabric(nodes=2.0, gpus_per_node=6.0), "gpus_per_node must be a power of two"),
-        (lambda: placement.Fabric(nodes=2.0, oversubscription=0.5), "oversubscription must be between 1"),
-        (lambda: placement.Fabric(nodes=2.0, nics_per_node=0), "nics_per_node must be"),
-        (lambda: placement.sizes(8.0, 16.0), "tp_times_pp must be at most gpus"),
-        (lambda: placement.sizes(24.0, 2.0), "gpus must be a power of two"),
-        (lambda: placement.strides(placement.sizes(8.0), 4), "innermost must be between 0 and 3"),
+        (lambda: placement.Fabric(nodes=3.0), ("nodes", "a power of two")),
+        (lambda: placement.Fabric(nodes=2.0, gpus_per_node=6.0), ("gpus_per_node", "a power of two")),
+        (lambda: placement.Fabric(nodes=2.0, oversubscription=0.5), ("oversubscription", "1")),
+        (lambda: placement.Fabric(nodes=2.0, nics_per_node=0), ("nics_per_node",)),
+        (lambda: placement.sizes(8.0, 16.0), ("tp_times_pp", "gpus")),
+        (lambda: placement.sizes(24.0, 2.0), ("gpus", "a power of two")),
+        (lambda: placement.strides(placement.sizes(8.0), 4), ("innermost", "0", "3")),
         (
             lambda: placement.messages(replace(WORK, global_batch=3.0), placement.sizes(8.0)),
-            "micro_batches must be",
+            ("micro_batches",),
         ),
         (
             lambda: placement.axis_times_s(
                 WORK, placement.sizes(64.0), 0, replace(GPU, link_bytes_per_s=0.0), FABRIC
             ),
-            "link_bytes_per_s must be greater than 0",
+            ("link_bytes_per_s", "0"),
         ),
     ],
 )
 def test_bad_input_is_refused_by_name(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()
 
 

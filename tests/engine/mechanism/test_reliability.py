@@ -21,6 +21,7 @@ from engine.mechanism.reliability import (
     young_interval_s,
 )
 from tests.cases import in_one_test
+from tests.said import refused
 
 times = st.floats(1e-3, 1e7)
 
@@ -182,17 +183,17 @@ def test_arrays_broadcast():
 @in_one_test(
     "call, words",
     [
-        (lambda: run(0, 1, 1), "gpus must be a whole number of at least 1, got 0"),
-        (lambda: run(8, -1, 1), "checkpoint_s must be greater than 0"),
-        (lambda: run(8, 1, -1), "restart_s must be at least 0"),
-        (lambda: run(8, 1, 1, 0), "failures_per_gpu_year must be greater than 0"),
-        (lambda: run(8, 1, 1, interval_s=0), "interval_s must be greater than 0"),
-        (lambda: young_interval_s(1, float("inf")), "mtbf_s must be finite"),
-        (lambda: shares(1, 1, 1, -1), "restart_s must be at least 0"),
-        (lambda: best_interval_s(0, 1), "checkpoint_s must be greater than 0"),
-        (lambda: reliability.failures_per_gpu_s(8, 0, 1), "failures must be greater than 0"),
+        (lambda: run(0, 1, 1), ("gpus", "1", "0")),
+        (lambda: run(8, -1, 1), ("checkpoint_s", "0")),
+        (lambda: run(8, 1, -1), ("restart_s", "0")),
+        (lambda: run(8, 1, 1, 0), ("failures_per_gpu_year", "0")),
+        (lambda: run(8, 1, 1, interval_s=0), ("interval_s", "0")),
+        (lambda: young_interval_s(1, float("inf")), ("mtbf_s", "finite")),
+        (lambda: shares(1, 1, 1, -1), ("restart_s", "0")),
+        (lambda: best_interval_s(0, 1), ("checkpoint_s", "0")),
+        (lambda: reliability.failures_per_gpu_s(8, 0, 1), ("failures", "0")),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.mechanism import roofline
+from tests.said import refused
 
 H100 = catalog.gpu("h100-sxm")
 PEAK, HBM, NIC = H100.bf16_flops_per_s, H100.hbm_bytes_per_s, H100.nic_bytes_per_s
@@ -87,17 +88,14 @@ def test_allreduce_intensity_grows_with_tokens_and_falls_with_ranks(tokens, rank
 @pytest.mark.parametrize(
     ("call", "complaint"),
     [
-        (
-            lambda: roofline.allreduce_flops_per_byte_sent(1000, 1),
-            "ranks must be a whole number of at least 2, got 1",
-        ),
-        (lambda: roofline.ridge_flops_per_byte(0, 1), "peak_flops_per_s must be greater than 0, got 0"),
-        (lambda: roofline.decode_flops_per_byte(-1), "batch must be greater than 0, got -1"),
-        (lambda: roofline.matmul_flops_per_byte(1, 2, float("nan")), "columns must be finite"),
+        (lambda: roofline.allreduce_flops_per_byte_sent(1000, 1), ("ranks", "2", "1")),
+        (lambda: roofline.ridge_flops_per_byte(0, 1), ("peak_flops_per_s", "0", "0")),
+        (lambda: roofline.decode_flops_per_byte(-1), ("batch", "0", "-1")),
+        (lambda: roofline.matmul_flops_per_byte(1, 2, float("nan")), ("columns", "finite")),
     ],
 )
 def test_bad_input_is_named(call, complaint):
-    with pytest.raises(ValueError, match=complaint):
+    with refused(*complaint):
         call()
 
 

@@ -7,10 +7,11 @@ import pytest
 from engine import puzzles
 from engine.__main__ import main
 from engine.puzzles import judging, puzzle_files
+from tests import wrong_answers
 from tests.cases import in_one_test
 
 NAMES = puzzles.names()
-WRONG = [(name, slip) for name in NAMES for slip in puzzles.puzzle(name).WRONG]
+WRONG = [(name, slip) for name in NAMES for slip in wrong_answers.of(name)]
 
 
 def tried(name, code, task="check"):
@@ -35,13 +36,13 @@ def test_it_has_all_that_a_puzzle_needs(name):
         (puzzle.TITLE, puzzle.STATEMENT.strip(), puzzle.OPEN, puzzle.__doc__)
     )
     assert f"def {puzzle.FUNCTION}(" in puzzle.START and f"def {puzzle.FUNCTION}(" in puzzle.SOLUTION
-    assert puzzle.START != puzzle.SOLUTION and "\t" not in puzzle.START and len(puzzle.WRONG) >= 20
+    assert puzzle.START != puzzle.SOLUTION and "\t" not in puzzle.START and len(wrong_answers.of(name)) >= 20
     assert all(len(line) <= 100 for line in puzzle.START.splitlines())
 
 
 @in_one_test("name, slip", WRONG)
 def test_a_wrong_answer_gets_the_words_that_help(name, slip):
-    code, words = puzzles.puzzle(name).WRONG[slip]
+    code, words = wrong_answers.of(name)[slip]
     found = tried(name, code)
     assert not found["right"] and words in found["words"], found["words"]
     assert len(found["words"]) < 420
@@ -53,7 +54,7 @@ def test_what_it_found_is_drawn(name):
     puzzle, drawn = puzzles.puzzle(name), 0
     states = [tried(name, puzzle.SOLUTION, task)["drawn"] for task in ("run", "check")]
     assert all(states)
-    states += [tried(name, code)["drawn"] for code, _ in puzzle.WRONG.values()]
+    states += [tried(name, code)["drawn"] for code, _ in wrong_answers.of(name).values()]
     for state in filter(None, states):
         drawn += 1
         if "picture" not in state:

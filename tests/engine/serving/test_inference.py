@@ -28,6 +28,7 @@ from engine.serving.inference import (
 )
 from engine.step.layout import machine
 from tests.cases import in_one_test
+from tests.said import refused
 
 SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
 H100, A100 = machine(catalog.gpu("h100-sxm")), machine(catalog.gpu("a100-80"))
@@ -179,19 +180,16 @@ def test_prefill_is_bound_by_arithmetic():
 @in_one_test(
     "call, words",
     [
-        (
-            lambda: infer(LLAMA70, H100, Serving(tp=7)),
-            "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8",
-        ),
-        (lambda: Serving(batch=0), "batch must be a whole number of at least 1, got 0"),
-        (lambda: Serving(prompt=-5), "prompt must be a whole number"),
-        (lambda: Serving(kv_precision="fp3"), "kv_precision must be one of fp32"),
-        (lambda: Serving(weight_precision="int3"), "weight_precision must be one of"),
-        (lambda: Serving(all_reduce="gossip"), "all_reduce must be one of auto, ring, tree, nvls, one_shot"),
-        (lambda: decode_step(LLAMA8, H100, 1, 1, -1), "context must be at least 0"),
-        (lambda: prefill(LLAMA8, H100, 0, 1, 1), "tp must be a whole number"),
+        (lambda: infer(LLAMA70, H100, Serving(tp=7)), ("tp", "64 attention heads", "7", "4", "8")),
+        (lambda: Serving(batch=0), ("batch", "1", "0")),
+        (lambda: Serving(prompt=-5), ("prompt",)),
+        (lambda: Serving(kv_precision="fp3"), ("kv_precision", "fp32")),
+        (lambda: Serving(weight_precision="int3"), ("weight_precision", "one of")),
+        (lambda: Serving(all_reduce="gossip"), ("all_reduce", "auto, ring, tree, nvls, one_shot")),
+        (lambda: decode_step(LLAMA8, H100, 1, 1, -1), ("context", "0")),
+        (lambda: prefill(LLAMA8, H100, 0, 1, 1), ("tp",)),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()

@@ -13,6 +13,7 @@ from engine.one_gpu import capture
 from engine.serving import inference, software
 from engine.serving.inference import Serving
 from engine.step import layout
+from tests.said import refused
 
 LLAMA = catalog.model("llama3-8b")
 H100 = layout.machine(catalog.gpu("h100-sxm"))
@@ -93,7 +94,7 @@ def test_the_last_token_of_a_prompt_alone_costs_a_decode_step():
 
 
 def test_an_unknown_program_is_refused():
-    with pytest.raises(ValueError, match="software must be one of faster-transformer"):
+    with refused("software", "faster-transformer"):
         software.run_by("vllm-9", served())
 
 
@@ -101,7 +102,7 @@ def test_the_interface_names_a_program():
     asked = {"tp": 2, "prompt": 1024, "output": 128}
     said = engine.serve("llama3-8b", "h100-sxm", software="vllm-0", **asked)
     assert said == software.run_by(software.VLLM_0, engine.serve("llama3-8b", "h100-sxm", **asked))
-    with pytest.raises(ValueError, match="pp and dp must be 1 where software is named"):
+    with refused("pp", "dp", "1", "software"):
         engine.serve("llama3-8b", "h100-sxm", pp=2, batch=2, software="vllm-0")
 
 

@@ -13,6 +13,7 @@ from engine.mechanism.shape import shape
 from engine.serving import inference, wide
 from engine.step import layout
 from engine.step.step import COPYING_SLOWS
+from tests.said import refused
 
 V3 = catalog.model("deepseek-v3")
 SIZE = shape(V3)
@@ -61,7 +62,7 @@ def test_more_takes_longer(dp, batch, context):
 
 
 def test_a_dense_model_has_nothing_to_spread():
-    with pytest.raises(ValueError, match="model must have experts to spread over GPUs, got llama3-70b"):
+    with refused("model", "experts", "llama3-70b"):
         wide.decode_s(catalog.model("llama3-70b"), H100, 1, 8, 16, 1024)
 
 

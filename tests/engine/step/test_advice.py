@@ -8,6 +8,7 @@ from engine.step import advice, search
 from engine.step.advice import TOOLS, written
 from engine.step.constraints import RUN_BY_SOME
 from engine.step.layout import Job, Layout, machine
+from tests.said import refused
 
 H100 = machine(catalog.gpu("h100-sxm"))
 RUNS = {  # model, GPUs, sequences a step, tokens of each
@@ -221,7 +222,5 @@ def test_written_as_people_say_it():
 
 @pytest.mark.parametrize("call", [advice.advise, advice.fastest])
 def test_a_model_that_fits_in_no_way_is_refused(call):
-    with pytest.raises(
-        ValueError, match=r"gpus must be enough for llama3\.1-405b with whole replicas, got 8"
-    ):
+    with refused("gpus", "llama3.1-405b", "8"):
         call(catalog.model("llama3.1-405b"), H100, Job(64, 8192), 8, TOOLS["3d"])

@@ -20,6 +20,7 @@ from engine.step import step
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
 from engine.step.step import COPYING_SLOWS, sizes, stages_bytes
+from tests.said import refused
 
 SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -237,7 +238,7 @@ def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
     routed = size.layers * size.routed_params_per_layer
     share = dense / 32 + routed / 8 / 4
     assert copies.memory_bytes["optimizer"] == pytest.approx(12 * share)  # master, momentum, variance
-    with pytest.raises(ValueError, match=r"shard must leave all experts in each copy .* nearest legal: 8"):
+    with refused("shard", "experts", "8"):
         estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1, shard=4))
 
 
@@ -273,122 +274,76 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
 @pytest.mark.parametrize(
     ("layout", "job", "words"),
     [
-        (replace(CLASSIC, tp=7), JOB, "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
-        (
-            replace(CLASSIC, gpus=500),
-            JOB,
-            "gpus must be a multiple of tp × pp × cp = 8 × 4 × 1 = 32, got 500; nearest legal: 480 and 512",
-        ),
-        (
-            replace(CLASSIC, gpus=16),
-            JOB,
-            "gpus must be at least tp × pp × cp = 8 × 4 × 1 = 32, got 16; nearest legal: 32",
-        ),
-        (
-            CLASSIC,
-            Job(1000, 8192),
-            "global_batch must be a multiple of dp = 16, got 1000; nearest legal: 992 and 1008",
-        ),
-        (
-            replace(CLASSIC, micro_batch=3),
-            JOB,
-            "micro_batch must divide the 64 sequences .* got 3; nearest legal: 2 and 4",
-        ),
-        (
-            replace(CLASSIC, pp=128, gpus=1024),
-            JOB,
-            (
-                "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest "
-                "legal: 80"
-            ),
-        ),
-        (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
-        (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
-        (
-            replace(CLASSIC, schedule="zb-v"),
-            JOB,
-            "interleave must be 2 under schedule zb-v, the two chunks of its V, got 1; nearest legal: 2",
-        ),
-        (
-            replace(CLASSIC, schedule="interleaved"),
-            JOB,
-            "schedule interleaved must have pp and interleave of at least 2",
-        ),
-        (
-            replace(CLASSIC, schedule="dualpipe", pp=1),
-            JOB,
-            "pp must be even under schedule dualpipe, got 1; nearest legal: 2",
-        ),
+        (replace(CLASSIC, tp=7), JOB, ("tp", "64 attention heads", "7", "4", "8")),
+        (replace(CLASSIC, gpus=500), JOB, ("gpus", "tp × pp × cp = 8 × 4 × 1 = 32", "500", "480", "512")),
+        (replace(CLASSIC, gpus=16), JOB, ("gpus", "tp × pp × cp = 8 × 4 × 1 = 32", "16", "32")),
+        (CLASSIC, Job(1000, 8192), ("global_batch", "dp = 16", "1000", "992", "1008")),
+        (replace(CLASSIC, micro_batch=3), JOB, ("micro_batch", "64 sequences", "got 3", "2", "4")),
+        (replace(CLASSIC, pp=128, gpus=1024), JOB, ("pp", "1 chunks", "80 layers", "128")),
+        (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), ("cp", "8200")),
+        (replace(CLASSIC, interleave=2), JOB, ("interleave", "1", "1f1b", "2")),
+        (replace(CLASSIC, schedule="zb-v"), JOB, ("interleave", "2", "zb-v", "1")),
+        (replace(CLASSIC, schedule="interleaved"), JOB, ("interleaved", "pp", "interleave", "2")),
+        (replace(CLASSIC, schedule="dualpipe", pp=1), JOB, ("pp", "even", "dualpipe", "1", "2")),
         (
             replace(CLASSIC, schedule="dualpipe"),
             Job(64, 8192),
-            "at least 8 micro-batches a step for 4 stages, got 4; nearest legal: global_batch 128",
+            ("8 micro-batches", "4 stages", "got 4", "global_batch 128"),
         ),
-        (replace(CLASSIC, ep=2), JOB, "ep and expert_tp must be 1 for a model without experts"),
-        (
-            replace(CLASSIC, shard=3),
-            JOB,
-            "shard must divide the 16 data-parallel ranks, got 3; nearest legal: 2 and 4",
-        ),
-        (
-            replace(CLASSIC, recompute="some"),
-            JOB,
-            "recompute must be one of none, selective, full; got 'some'",
-        ),
-        (replace(CLASSIC, schedule="fifo"), JOB, "schedule must be one of gpipe"),
+        (replace(CLASSIC, ep=2), JOB, ("ep", "expert_tp", "experts")),
+        (replace(CLASSIC, shard=3), JOB, ("shard", "16 data-parallel ranks", "3", "2", "4")),
+        (replace(CLASSIC, recompute="some"), JOB, ("recompute", "none, selective, full", "'some'")),
+        (replace(CLASSIC, schedule="fifo"), JOB, ("schedule", "gpipe")),
     ],
 )
 def test_an_illegal_layout_is_refused_with_the_nearest_legal_values(layout, job, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         estimate(LLAMA70, H100, job, layout)
 
 
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [
-        ({"zero": 4}, "zero must be one of 0, 1, 2, 3; got 4"),
-        ({"zero": -1}, "zero must be a whole number of at least 0, got -1"),
-        ({"tp": 0}, "tp must be a whole number of at least 1, got 0"),
-        ({"tp": 2.0}, "tp must be a whole number of at least 1, got 2.0"),
-        ({"gpus": None}, "gpus must be a whole number of at least 1, got None"),
-        ({"last_layers": -1}, "last_layers must be a whole number of at least 0, got -1"),
+        ({"zero": 4}, ("zero", "0, 1, 2, 3", "4")),
+        ({"zero": -1}, ("zero", "0", "-1")),
+        ({"tp": 0}, ("tp", "1", "0")),
+        ({"tp": 2.0}, ("tp", "1", "2.0")),
+        ({"gpus": None}, ("gpus", "1", "None")),
+        ({"last_layers": -1}, ("last_layers", "0", "-1")),
     ],
 )
 def test_a_layout_of_no_whole_numbers_cannot_be_made(numbers, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         replace(CLASSIC, **numbers)
 
 
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        (Layout(64, ep=3), "ep must divide the 8 experts, got 3; nearest legal: 2 and 4"),
-        (
-            Layout(4, ep=8),
-            r"ep must times expert_tp \(1\) divide the 4 GPUs of a stage, got 8; nearest legal: 4",
-        ),
-        (Layout(64, tp=2, expert_tp=4), "expert_tp must divide tp = 2, got 4; nearest legal: 2"),
+        (Layout(64, ep=3), ("ep", "8 experts", "3", "2", "4")),
+        (Layout(4, ep=8), ("ep", "expert_tp (1)", "4 GPUs", "8")),
+        (Layout(64, tp=2, expert_tp=4), ("expert_tp", "tp = 2", "4", "2")),
     ],
 )
 def test_illegal_experts(layout, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         require_legal(MIXTRAL, Job(256, 4096), layout)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Job(0, 1), "global_batch must be a whole number of at least 1, got 0"),
-        (lambda: Job(1, 2.5), "seq must be a whole number"),
-        (lambda: Job(1, 1, imbalance=0.5), "imbalance must be between 1 and 1000"),
+        (lambda: Job(0, 1), ("global_batch", "1", "0")),
+        (lambda: Job(1, 2.5), ("seq",)),
+        (lambda: Job(1, 1, imbalance=0.5), ("imbalance", "1", "1000")),
         (
             lambda: machine(catalog.gpu("a100-80"), "fp8"),
-            "precision must be one of fp32, tf32, bf16, fp16, int8 on A100",
+            ("precision", "fp32, tf32, bf16, fp16, int8 on A100"),
         ),
     ],
 )
 def test_bad_input_is_named(call, words):
-    with pytest.raises(ValueError, match=words):
+    with refused(*words):
         call()
 
 

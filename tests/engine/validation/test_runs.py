@@ -13,6 +13,7 @@ from engine.calibration import bands
 from engine.validation import runs
 from engine.validation.runs import Found, NotModelled, Run
 from tests.cases import in_one_test
+from tests.said import refused
 
 ROW = dict(
     id="a", family="A family", model="llama3-8b", task="pretrain", gpu="h100-sxm", gpus="64",
@@ -176,7 +177,7 @@ def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
     ):
         runs.read(written(tmp_path, ROW, ROW | dict(step_s="x")))
     (tmp_path / runs.TABLE).write_text("model,gpu\nllama3-8b,h100-sxm\n")
-    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, attention_precision"):
+    with refused(f"{runs.TABLE}:1", "a2a_overlap", "attention_precision"):
         runs.read(tmp_path)
 
 

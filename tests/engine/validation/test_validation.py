@@ -13,6 +13,7 @@ from engine.calibration.constants import DEFAULT, names
 from engine.mechanism import matmul
 from engine.mechanism.shape import shape
 from tests.cases import in_one_test
+from tests.said import refused
 
 OUTCOME = validation.validate()
 CASES = validation.load()
@@ -140,7 +141,7 @@ def test_servers_that_read_a_cache_for_each_query_head_are_off_like_those_that_h
 
 
 def test_no_cases_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="cases must be a directory with published cases"):
+    with refused("cases", "directory"):
         validation.load(tmp_path)
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="cases must be valid JSON"):

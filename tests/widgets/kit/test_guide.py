@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cases import in_one_test
+from tests.said import lacks
 from widgets.kit import guide
 from widgets.kit.controls import BadValue, Number
 from widgets.kit.guide import Light, Step
@@ -46,17 +47,18 @@ def test_a_sentence_says_a_readout_a_control_or_a_text_in_its_state():
 @in_one_test(
     "cls, words",
     [
-        (tour("a.", "b."), "a tour has 3 to 6 steps, this one 2"),
-        (tour("{nothing}.", "b.", "c."), r"says {nothing}, which is no readout, control or text"),
-        (tour("{ready}.", "b.", "c."), r"says {ready}, which is no readout, control or text"),
-        (tour("a.", "b.", "c.", length=3), "toy has no control 'length'; it has size"),
-        (tour("a.", "b.", "c.", size=30), "size must be a whole number from 1 to 9"),
-        (toy(tour=(Step("a.", {}, "rods"),) * 3), "toy has no part 'rods' to light; it has bars"),
+        (tour("a.", "b."), ("tour", 3, 6, 2)),
+        (tour("{nothing}.", "b.", "c."), ("{nothing}", "readout", "control", "text")),
+        (tour("{ready}.", "b.", "c."), ("{ready}", "readout", "control", "text")),
+        (tour("a.", "b.", "c.", length=3), ("toy", "'length'", "size")),
+        (tour("a.", "b.", "c.", size=30), ("size", "whole number", 1, 9)),
+        (toy(tour=(Step("a.", {}, "rods"),) * 3), ("toy", "'rods'", "bars")),
     ],
 )
 def test_a_tour_that_cannot_be_told_is_refused(cls, words):
-    with pytest.raises(BadValue, match=words):
+    with pytest.raises(BadValue) as refused:
         guide.tour(cls)
+    assert not lacks(str(refused.value), *words)
 
 
 def test_parts_are_lights_and_a_widget_names_more():
@@ -64,7 +66,7 @@ def test_parts_are_lights_and_a_widget_names_more():
     assert guide.require_light(cls, "bars") == ("bars", ("bars",))
     assert guide.require_light(cls, "all").words == "everything"
     guide.require_marks(cls, {"bars", "rims"})
-    with pytest.raises(BadValue, match="the light 'all' names 'rims', and nothing of that name is drawn"):
+    with pytest.raises(BadValue, match=r"'all'.*'rims'"):
         guide.require_marks(cls, {"bars"})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench import components
 from tests import states, timing
+from tests.said import lacks
 from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
 from widgets.kit import panel
@@ -132,7 +133,7 @@ def test_a_part_is_a_table():
     figure = Roofline(model="llama3-8b")
     table = figure.live.frame("work")
     assert len(table) == 4 and {"x", "y"} <= set(table.columns)
-    with pytest.raises(KeyError, match=r"roofline has no part 'wrok'; it has .*work"):
+    with pytest.raises(KeyError, match=r"roofline.*'wrok'.*work"):
         figure.live.frame("wrok")
 
 
@@ -147,20 +148,21 @@ def test_flipped_bits_are_chosen_by_number():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"model": "gpt-7"}, "model must be one of llama3-8b, .*; got 'gpt-7'"),
-        ({"batch": "many"}, "batch must be a whole number from 1 to 4096, got 'many'"),
-        ({"batch": -3}, "batch must be a whole number from 1 to 4096, got -3"),
+        ({"model": "gpt-7"}, ("model", "llama3-8b", "'gpt-7'")),
+        ({"batch": "many"}, ("batch", "whole number", 1, 4096, "'many'")),
+        ({"batch": -3}, ("batch", "whole number", 1, 4096, "-3")),
     ],
 )
 def test_a_bad_value_is_one_clear_line(wrong, words):
-    with pytest.raises(BadValue, match=words) as said:
+    with pytest.raises(BadValue) as said:
         Roofline(**wrong)
-    assert "\n" not in str(said.value)
+    assert not lacks(str(said.value), *words) and "\n" not in str(said.value)
 
 
 def test_an_unknown_control_is_named_with_those_that_there_are():
-    with pytest.raises(TypeError, match="Roofline has no control 'bach'; it has gpu, batch"):
+    with pytest.raises(TypeError) as said:
         Roofline(bach=3)
+    assert not lacks(str(said.value), "Roofline", "'bach'", "gpu", "batch")
 
 
 def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
@@ -183,16 +185,16 @@ def test_an_update_takes_few_milliseconds_of_python(slug):
 @pytest.mark.parametrize(
     ("name", "wrong", "words"),
     [
-        ("model", "gpt-7", "model must be one of llama3-8b, .*; got 'gpt-7'"),
-        ("batch", "many", "batch must be a whole number from 1 to 4096, got 'many'"),
-        ("batch", 3.5, "batch must be a whole number from 1 to 4096, got 3.5"),
+        ("model", "gpt-7", ("model", "llama3-8b", "'gpt-7'")),
+        ("batch", "many", ("batch", "whole number", 1, 4096, "'many'")),
+        ("batch", 3.5, ("batch", "whole number", 1, 4096, 3.5)),
     ],
 )
 def test_a_bad_value_set_later_is_one_clear_line_too(name, wrong, words):
     figure = Roofline()
-    with pytest.raises(BadValue, match=words) as said:
+    with pytest.raises(BadValue) as said:
         setattr(figure, name, wrong)
-    assert "\n" not in str(said.value)
+    assert not lacks(str(said.value), *words) and "\n" not in str(said.value)
 
 
 def test_a_choice_is_set_by_its_key():
@@ -216,7 +218,7 @@ def test_a_control_follows_another_component_or_parameter():
     other.gpu = figure.param.gpu
     slider.value, keys.value = 9, "b200"
     assert (figure.batch, figure.gpu.key) == (other.batch, other.gpu.key) == (9, "b200")
-    with pytest.raises(BadValue, match="batch must be a whole number from 1 to 4096, got 0"):
+    with pytest.raises(BadValue, match=r"batch.*1.*4096.*got 0"):
         Roofline(batch=pn.widgets.IntInput(value=0))
 
 

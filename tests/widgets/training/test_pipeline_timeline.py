@@ -6,6 +6,7 @@ import pytest
 
 from engine.mechanism import pipeline, pipeline_orders
 from engine.mechanism.pipeline_orders import BACKWARD, FORWARD, block
+from tests.said import lacks
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.passes import HAIR, ONE_FIGURE, OUTLINED
 from widgets.training.pipeline_timeline import LOOK, SCHEDULES, PipelineTimeline
@@ -27,10 +28,12 @@ def test_the_textbook_picture():
     assert np.min(blocks["bottom"]) > 0 and np.max(blocks["top"]) < 1
     drawn = np.sum(blocks["right"] - blocks["left"] + HAIR)  # each block leaves a hair to the next one
     assert drawn / 4 == pytest.approx(8 / 11)
-    assert hints["blocks"][0] == "Forward of micro-batch 1 on stage 1: 0 s to 20 ms"
-    assert hints["idle"][0] == "Stage 1 idles for 120 ms: it waits for stage 2’s backward of micro-batch 1"
-    assert "Stage 2 idles for 20 ms: it waits for stage 1’s forward of micro-batch 1" in hints["idle"]
-    assert "Stage 4 idles for 120 ms: it has done its part of this step" in hints["idle"]
+    assert not lacks(hints["blocks"][0], "Forward", "micro-batch 1", "stage 1", "0 s to 20 ms")
+    assert not lacks(hints["idle"][0], "Stage 1", "120 ms", "stage 2’s backward", "micro-batch 1")
+    assert any(
+        not lacks(text, "Stage 2", "20 ms", "stage 1’s forward", "micro-batch 1") for text in hints["idle"]
+    )
+    assert any(not lacks(text, "Stage 4", "120 ms", "done") for text in hints["idle"])
 
 
 def test_a_wait_says_that_its_message_is_on_the_way():
@@ -62,11 +65,9 @@ def test_gpipe_has_the_same_bubble_and_more_memory():
 
 def test_dualpipe_says_with_what_it_is_drawn():
     now, _ = shown(schedule="dualpipe", stages=7, micro_batches=5)
-    assert (
-        now["regimes"]["paired"]["met"]
-        and "8 stages and 16 micro-batches" in now["regimes"]["paired"]["text"]
-    )
-    assert "8 stages waits for 11.1 % of a step of 16 micro-batches" in now["summary"]
+    paired = now["regimes"]["paired"]
+    assert paired["met"] and not lacks(paired["text"], "8 stages", "16 micro-batches")
+    assert not lacks(now["summary"], "8 stages", "11.1 %", "16 micro-batches")
 
 
 @pytest.mark.parametrize("key", list(SCHEDULES))
@@ -181,12 +182,10 @@ def test_a_schedule_that_cannot_go_on_shows_at_which_pass():
     shown = widget.shown()
     assert "cannot go on" in shown["summary"]
     assert shown["parts"]["stuck"]["text"] == ["1?", "2?"]
-    assert widget.hints()["stuck"][0] == (
-        "Stage 1 is stuck here: the backward of micro-batch 1 waits for stage 2 without end"
-    )
-    assert (
-        "Stage 1 idles for 20 ms: it waits for stage 2’s backward of micro-batch 1" in widget.hints()["idle"]
-    )
+    hints = widget.hints()
+    assert not lacks(hints["stuck"][0], "Stage 1", "backward of micro-batch 1", "stage 2", "without end")
+    waits = ("Stage 1", "20 ms", "stage 2’s backward", "micro-batch 1")
+    assert any(not lacks(text, *waits) for text in hints["idle"])
 
 
 def test_a_stage_that_never_starts_is_drawn_too():

@@ -6,6 +6,7 @@ import pytest
 
 from engine.executed import ring_attention
 from engine.mechanism import context_parallel, online_softmax
+from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.training.ring_attention import BLOCK, KEYS, MOST, ORDERS, QUERIES, RingAttention
 
@@ -137,13 +138,11 @@ def test_a_short_sequence_leaves_messages_bare():
 def test_the_hints_say_what_a_step_and_a_block_are():
     widget = RingAttention()
     steps, blocks = widget.hints()["lanes"], widget.hints()["grid"]
-    assert steps[0] == "rank 0, step 1, keys of rank 0: 61.5 ms of work"
-    assert steps[1] == (
-        "rank 0, step 2, keys of rank 3: 0 s of work, the mask hides them; waits for the busiest rank"
-    )
-    assert blocks[MOST] == "queries of rank 1, keys of rank 0: 16 of 16 pairs, in step 2"
+    assert not lacks(steps[0], "rank 0", "step 1", "keys of rank 0", "61.5 ms") and lacks(steps[0], "waits")
+    assert not lacks(steps[1], "rank 0", "step 2", "keys of rank 3", "0 s", "mask", "busiest rank")
+    assert not lacks(blocks[MOST], "queries of rank 1", "keys of rank 0", "16 of 16 pairs", "step 2")
     widget.set_state({"model": "gpt3-175b", "order": "zigzag", "seq": 65536})
-    assert widget.hints()["lanes"][1].endswith("ms of work; waits for the next block")
+    assert not lacks(widget.hints()["lanes"][1], "next block")
 
 
 def test_the_names_say_whose_tokens_stand_where():

@@ -6,6 +6,7 @@ import pytest
 from engine.base import typed, units
 from tests.engine.base.test_typed import NOT_READ, READ
 from tests.fuzz.cases import anything_typed
+from tests.said import lacks
 from widgets.kit.widget import all_widgets
 
 READINGS = """async calls => {
@@ -106,30 +107,25 @@ def test_a_field_takes_what_engineers_type(script, slug, name, text, value):
 @pytest.mark.parametrize(
     ("slug", "name", "text", "words"),
     [
-        ("training_step", "gpus", "100", "it takes a power of two from 1 to 16,384."),
-        ("ddp_scaling", "ranks", "13.4 GB/s", "That is a bandwidth; this needs a number."),
-        ("ddp_scaling", "ranks", "7 bananas", "“bananas” is not what is counted here"),
-        ("ddp_scaling", "ranks", "", "Type a number first."),
-        ("ddp_scaling", "ranks", "NaN", "“NaN” is no number"),
-        ("ddp_scaling", "ranks", "3.5", "GPUs cannot be “3.5”: it takes a whole number from 1 to"),
-        ("ddp_scaling", "ranks", "2 to 4", "two numbers"),
-        ("allocator_replay", "memory", "3 days", "That is a time; this needs an amount of data."),
-        ("allocator_replay", "memory", "900", "read as 900 GB: it takes a number from 16 GB to 180 GB."),
-        (
-            "allocator_replay",
-            "memory",
-            "900 GB",
-            "cannot be “900 GB”: it takes a number from 16 GB to 180 GB.",
-        ),
+        ("training_step", "gpus", "100", ("power of two", "1 to 16,384")),
+        ("ddp_scaling", "ranks", "13.4 GB/s", ("a bandwidth", "a number")),
+        ("ddp_scaling", "ranks", "7 bananas", ("“bananas”",)),
+        ("ddp_scaling", "ranks", "", ("Type a number",)),
+        ("ddp_scaling", "ranks", "NaN", ("“NaN”", "no number")),
+        ("ddp_scaling", "ranks", "3.5", ("GPUs", "“3.5”", "whole number")),
+        ("ddp_scaling", "ranks", "2 to 4", ("two numbers",)),
+        ("allocator_replay", "memory", "3 days", ("a time", "an amount of data")),
+        ("allocator_replay", "memory", "900", ("900 GB", "16 GB to 180 GB")),
+        ("allocator_replay", "memory", "900 GB", ("“900 GB”", "16 GB to 180 GB")),
         pytest.param(
-            *("allocator_replay", "memory", "1" * 10**6, "only the first 80 characters are kept"),
+            *("allocator_replay", "memory", "1" * 10**6, ("80 characters",)),
             id="a million digits",  # which older releases of pytest would hand to every child as its name
         ),
     ],
 )
 def test_a_field_says_why_it_refuses(script, slug, name, text, words):
     [[found]] = script.evaluate(FIELDS, [field(slug, name, [text])])
-    assert words in found["refused"] and "value" not in found and len(found["refused"]) < 300
+    assert not lacks(found["refused"], *words) and "value" not in found and len(found["refused"]) < 300
 
 
 def test_every_label_of_a_slider_can_be_typed(script):
