@@ -106,7 +106,7 @@ def files(tree, *changed: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "changed, touched",
+    ("changed", "touched"),
     {
         "engine/base.py": {"base", "middle", "process", "each", "first", "lessons"},
         "engine/middle.py": {"middle", "each", "first", "lessons"},
@@ -156,7 +156,7 @@ def nearest(tree, changed: str, most: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "changed, test, most",
+    ("changed", "test", "most"),
     [
         ("engine/mechanism/pipeline.py", "tests/engine/mechanism/test_pipeline.py", 0),
         ("engine/mechanism/pipeline.py", "tests/lessons/test_lesson_07.py", 3),
@@ -208,7 +208,7 @@ def test_the_nearest_fit_first_and_the_rest_is_counted(small):
     touched = small.touched(["engine/base.py"])
     costs = noted(process=4, each=1, first=1, lessons=40)
     choice = check.choose(touched, small.tests, costs, seconds=4, workers=2)
-    assert list(choice.files)[0] == "tests/test_base.py"
+    assert next(iter(choice.files)) == "tests/test_base.py"
     assert set(choice.files) == {
         f"tests/test_{name}.py" for name in ("base", "middle", "process", "each", "first")
     }
@@ -236,7 +236,7 @@ def test_what_is_run_is_noted(tmp_path, monkeypatch):
         "import sys, pytest; from pathlib import Path; from tests import chosen\n"
         f"chosen.FOLDER = Path({str(tmp_path)!r}); chosen.SECONDS = chosen.FOLDER / 'seconds.json'\n"
         "chosen.LATE = chosen.FOLDER / 'late.json'\n"
-        f"sys.exit(pytest.main(['-n', '0', '-p', 'no:cacheprovider', {file!r}]))"
+        f"sys.exit(pytest.main(['-n', '0', '-o', 'cache_dir={tmp_path}', {file!r}]))"
     )
     monkeypatch.setenv(chosen.PLAN, str(plan))
     done = subprocess.run([check.BIN / "python", "-c", code], cwd=ROOT, capture_output=True, text=True)

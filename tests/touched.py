@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -178,77 +179,79 @@ def _piece(node: ast.expr | None) -> str:
 
 
 LEADS = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Call)  # expressions that may be a path
+LEADING = {  # methods of a path -> what they make of it, and what comes before their argument
+    "glob": ("join", ""),
+    "joinpath": ("join", ""),
+    "rglob": ("join", "**/"),
+    "with_name": ("beside", ""),
+    "with_suffix": ("ending", ""),
+}
 MODULES_OF = ("walk_packages", "iter_modules")
 
 
 def _path(node: ast.expr, local: dict[str, list]) -> list | None:
-    """An expression that leads to files, as nested lists that ``Tree`` evaluates: ["name", N], ["file"],
-    ["up", path, steps], ["join", path, text], ["beside", path, text], ["ending", path, text],
-    ["modules", path], ["module", text]; None for any other expression."""
+    """An expression that leads to files, as nested lists that ``Tree.pattern`` evaluates; None for any other:
+    ["name", N], ["file"], ["up", path, steps], ["join", path, text], ["beside", path, text],
+    ["ending", path, text], ["modules", path], ["module", text], ["own", text], ["package", N]."""
     if isinstance(node, ast.Name):
         return local.get(node.id) or (["name", node.id] if node.id.isupper() else None)
     if isinstance(node, ast.Attribute):
         if node.attr == "parent":
             return _on(node.value, local, "up", 1)
-        if node.attr == "__path__" and (dotted := _dotted(node.value)):
-            return ["package", dotted]
         dotted = _dotted(node)
+        if node.attr == "__path__" and dotted:
+            return ["package", dotted.rpartition(".")[0]]
         return ["name", dotted] if dotted and node.attr.isupper() else None
-    if isinstance(node, ast.Subscript):
-        value = node.value
-        if (
-            isinstance(value, ast.Attribute)
-            and value.attr == "parents"
-            and isinstance(node.slice, ast.Constant)
-        ):
-            return _on(value.value, local, "up", node.slice.value + 1)
-        return None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        parents = isinstance(node.value, ast.Attribute) and node.value.attr == "parents"
+        return _on(node.value.value, local, "up", node.slice.value + 1) if parents else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         piece = _piece(node.right)
         return _on(node.left, local, "join", "?" if piece == "*" else piece)
-    if not isinstance(node, ast.Call):
-        return None
+    return _called(node, local) if isinstance(node, ast.Call) else None
+
+
+def _called(node: ast.Call, local: dict[str, list]) -> list | None:
+    """As ``_path``, of a call."""
     first = node.args[0] if node.args else None
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if called in MODULES_OF and first is not None:
-        where = first.elts[0] if isinstance(first, ast.List) and first.elts else first
-        where = (
-            where.args[0]
-            if isinstance(where, ast.Call) and where.args and _dotted(where.func) == "str"
-            else where
-        )
-        if isinstance(where, ast.Name) and where.id == "__path__":
-            return ["modules", ["up", ["file"], 1]]
-        return _on(where, local, "modules")
-    if called == "import_module" and first is not None:
-        if (
-            isinstance(first, ast.JoinedStr)
-            and first.values
-            and isinstance(first.values[0], ast.FormattedValue)
-        ):
-            own = _dotted(first.values[0].value) == "__name__"
-            return ["own", "".join(map(_piece, first.values[1:]))] if own else None
-        return ["module", _piece(first)] if _piece(first) != "*" else None
-    if called == "Path" and first is not None:
-        if isinstance(first, ast.Name) and first.id == "__file__":
-            return ["file"]
-        path = _path(first, local)
-        for more in node.args[1:]:
-            path = path and ["join", path, _piece(more)]
-        return path
     if isinstance(node.func, ast.Attribute):
-        of = node.func.value
-        if called in ("resolve", "absolute"):
+        of, name = node.func.value, node.func.attr
+        if name in ("resolve", "absolute"):
             return _path(of, local)
-        if called in ("glob", "joinpath") and first is not None:
-            return _on(of, local, "join", "/".join(map(_piece, node.args)))
-        if called == "rglob":
-            return _on(of, local, "join", f"**/{_piece(first)}")
-        if called == "with_name":
-            return _on(of, local, "beside", _piece(first))
-        if called == "with_suffix":
-            return _on(of, local, "ending", _piece(first))
-    return None
+        if name in LEADING and first is not None:
+            kind, before = LEADING[name]
+            return _on(of, local, kind, before + "/".join(map(_piece, node.args)))
+    else:
+        name = _dotted(node.func)
+    if first is None:
+        return None
+    if name in MODULES_OF:
+        return _searched(first, local)
+    if name == "import_module":
+        return _imported(first)
+    if name != "Path":
+        return None
+    path = ["file"] if _dotted(first) == "__file__" else _path(first, local)
+    for more in node.args[1:]:
+        path = path and ["join", path, _piece(more)]
+    return path
+
+
+def _searched(where: ast.expr, local: dict[str, list]) -> list | None:
+    """The modules of the folder that `pkgutil` is given: [str(PATH)], package.__path__ or __path__."""
+    if isinstance(where, ast.List) and where.elts:
+        where = where.elts[0]
+    if isinstance(where, ast.Call) and _dotted(where.func) == "str" and where.args:
+        where = where.args[0]
+    return ["modules", ["up", ["file"], 1]] if _dotted(where) == "__path__" else _on(where, local, "modules")
+
+
+def _imported(name: ast.expr) -> list | None:
+    """The modules that `import_module` may be asked for."""
+    if isinstance(name, ast.JoinedStr) and isinstance(first := name.values[0], ast.FormattedValue):
+        own = _dotted(first.value) == "__name__"
+        return ["own", "".join(map(_piece, name.values[1:]))] if own else None
+    return None if _piece(name) == "*" else ["module", _piece(name)]
 
 
 def _on(node: ast.expr, local: dict[str, list], *does) -> list | None:
@@ -257,14 +260,6 @@ def _on(node: ast.expr, local: dict[str, list], *does) -> list | None:
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
-class Test(NamedTuple):
-    """A test function: what stands in its way, if it needs a page, and how far the change is."""
-
-    file: str
-    name: str
-    needs: str  # "a browser", "the built site", or nothing
-
-
 class Touched(NamedTuple):
     """The test files that a change touches."""
 
@@ -343,7 +338,7 @@ class Tree:
             return f"{file.removesuffix('.py').removesuffix('/__init__')}/{inner}.py"
         if kind == "package":
             place = self.place(file, rest[0])
-            return place and PurePosixPath(place[0]).parent.as_posix()
+            return PurePosixPath(place[0]).parent.as_posix() if place else None
         before = self.pattern(file, rest[0])
         if before is None:
             return None
@@ -418,53 +413,65 @@ class Tree:
         """Who depends on a node, and how many steps away. Nodes are ("text", file), ("code", file) and
         ("name", file, definition)."""
         into: dict[tuple, list[tuple[tuple, int]]] = defaultdict(list)
-
-        def depends(one: tuple, other: tuple, steps: int) -> None:
+        for one, other, steps in chain(self._of_modules(), self._of_definitions(), self._of_texts()):
             into[other].append((one, steps))
+        return into
 
-        def runs(one: tuple, file: str, steps: int) -> None:
-            depends(one, ("code", file), steps)
-            for name in self.sources[file].definitions:
-                depends(one, ("name", file, name), steps)
-
+    def _of_modules(self) -> Iterator[tuple[tuple, tuple, int]]:
+        """What a module depends on as a whole; a conftest.py is looked at for each of its fixtures."""
         for file, source in self.sources.items():
-            code, conftest = ("code", file), file.endswith("conftest.py")
-            depends(code, ("text", file), 0)
-            depends(code, ("name", file, ""), 1)
-            for parent in PurePosixPath(file).parents:
-                if (package := (parent / "__init__.py").as_posix()) in self.sources and package != file:
-                    depends(code, ("text", package), 2)
+            code, folder = ("code", file), PurePosixPath(file).parent
+            yield code, ("text", file), 0
+            yield code, ("name", file, ""), 1
+            for package in (f"{each}/__init__.py" for each in (folder, *folder.parents)):
+                if package in self.sources and package != file:
+                    yield code, ("text", package), 2
             if file.startswith(("engine/", "widgets/")):  # those of course/ are read by few, who name them
-                for data in self.beside(PurePosixPath(file).parent.as_posix()):
-                    depends(code, ("text", data), 2)
-            for module in dependencies.named(source.imports, lambda name: name in self.modules):
-                if (at := self.modules.get(module)) and not conftest:
-                    depends(code, ("code", at), 1)
+                yield from ((code, ("text", data), 2) for data in self.beside(folder.as_posix()))
+            if not file.endswith("conftest.py"):
+                for module in dependencies.named(source.imports, lambda name: name in self.modules):
+                    if module in self.modules:
+                        yield code, ("code", self.modules[module]), 1
+
+    def _of_definitions(self) -> Iterator[tuple[tuple, tuple, int]]:
+        """What single functions, classes and constants use and read."""
+        for file, source in self.sources.items():
+            conftest = file.endswith("conftest.py")
             for name, fields in source.definitions.items():
                 node, definition = ("name", file, name), Definition(*fields)
                 if conftest:
-                    depends(node, ("text", file), 0)
+                    yield node, ("text", file), 0
                 left_out = {use for at, whose, use in NOT_FOLLOWED if at == file and whose in ("", name)}
                 for use in definition.uses:
                     place = None if use in left_out else self.place(file, use)
                     if place and place != (file, name):
-                        depends(node, ("name", *place), 1)
+                        yield node, ("name", *place), 1
                         if conftest and place[0] != file:
-                            depends(node, ("code", place[0]), 1)
+                            yield node, ("code", place[0]), 1
                 for fixture in self.fixtures(file, definition):
-                    depends(node, ("name", *fixture), 1)
-                for other, run, steps in self.reads(file, definition) if "" not in left_out else ():
-                    if run and other in self.sources:
-                        runs(node, other, steps)
-                    depends(node, ("text", other), steps)
+                    yield node, ("name", *fixture), 1
+                if "" not in left_out:
+                    yield from self._of_reading(node, definition)
+
+    def _of_reading(self, node: tuple, definition: Definition) -> Iterator[tuple[tuple, tuple, int]]:
+        for other, runs, steps in self.reads(node[1], definition):
+            yield node, ("text", other), steps
+            if runs and other in self.sources:
+                yield node, ("code", other), steps
+                for name in self.sources[other].definitions:
+                    yield node, ("name", other, name), steps
+
+    def _of_texts(self) -> Iterator[tuple[tuple, tuple, int]]:
+        """What pages, templates, scripts and settings name."""
         for file in self.files:
             if file.endswith(TEXTS) and (self.root / file).is_file():
-                for other, run, steps in self.mentions(file):
-                    if run and other in self.sources:
-                        depends(("text", file), ("code", other), steps)
-                    elif other != file:
-                        depends(("text", file), ("text", other), steps)
-        return into
+                for other, runs, steps in self.mentions(file):
+                    if other != file:
+                        yield (
+                            ("text", file),
+                            ("code" if runs and other in self.sources else "text", other),
+                            steps,
+                        )
 
     def beside(self, folder: str) -> list[str]:
         """The files in a module's folder, or below it in folders that are not packages, but no modules."""
