@@ -21,10 +21,9 @@ SECONDS = FOLDER / "seconds.json"
 LATE = FOLDER / "late.json"  # the tests that were chosen, but for which no time was left
 PLAN = "CHECK_PLAN"  # the environment's name for the file that says what to run
 AT_LEAST_S = 15  # for tests, also where a busy machine has used up the minute before the first of them
-OUT_OF_TIME = "the minute was over"
 
 _imported: dict[str, float] = {}  # of this process: test file -> seconds
-_took: dict[tuple[str, str], list] = defaultdict(lambda: [set(), 0.0])  # (file, function) -> [tests, seconds]
+_took: dict[str, list] = defaultdict(lambda: [0, 0.0])  # file::function -> [tests, seconds]
 _late: set[str] = set()  # tests for which no time was left
 
 
@@ -65,7 +64,8 @@ def pytest_runtest_setup(item):
     """A minute is a minute, also on a machine that is busier than the last time."""
     plan = _plan_of(item.config)
     if plan and time.time() > plan["until"]:
-        pytest.skip(OUT_OF_TIME)
+        _late.add(item.nodeid)
+        pytest.skip("the minute was over")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -87,44 +87,58 @@ def _function(nodeid: str) -> tuple[str, str]:
     return file, name.partition("[")[0]
 
 
+def _spent_s() -> float:
+    """What the processor has spent on this process and those that it started and waited for: a busy machine
+    says the same as an idle one."""
+    return sum(os.times()[:4])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """How long it takes to import a test file."""
-    began = time.perf_counter()
+    """What it takes to import a test file."""
+    began = _spent_s()
     report = yield
     if isinstance(collector, pytest.Module):
-        _imported[collector.nodeid] = round(time.perf_counter() - began, 3)
+        _imported[collector.nodeid] = round(_spent_s() - began, 3)
     return report
 
 
-def pytest_runtest_logreport(report):
-    """How long a test takes, with what it sets up."""
-    if report.skipped and OUT_OF_TIME in str(report.longrepr):
-        _late.add(report.nodeid)
-    elif report.nodeid not in _late:
-        noted = _took[_function(report.nodeid)]
-        noted[0].add(report.nodeid)
-        noted[1] += report.duration
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """What a test takes, with what it sets up."""
+    began = _spent_s()
+    done = yield
+    if item.nodeid not in _late:
+        noted = _took["::".join(_function(item.nodeid))]
+        noted[0] += 1
+        noted[1] = round(noted[1] + _spent_s() - began, 3)
+    return done
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    """A worker's imports; each has them all."""
-    _imported.update(getattr(node, "workeroutput", {}).get("imported", {}))
+    """What a worker has noted: each imports all files, and has its share of the tests."""
+    noted = getattr(node, "workeroutput", {}).get("noted")
+    if noted:
+        _imported.update(noted[0])
+        _late.update(noted[2])
+        for name, (tests, seconds) in noted[1].items():
+            _took[name] = [_took[name][0] + tests, _took[name][1] + seconds]
 
 
 def pytest_sessionfinish(session):
     """Adds to what is noted."""
     if hasattr(session.config, "workerinput"):
-        session.config.workeroutput["imported"] = _imported
+        session.config.workeroutput["noted"] = [_imported, dict(_took), sorted(_late)]
         return
     known = known_seconds()
     for file, seconds in _imported.items():
         known.setdefault(file, [0, {}])[0] = seconds
-    for (file, function), (tests, seconds) in _took.items():
-        before = known.setdefault(file, [0, {}])[1].get(function, [0, 0])
-        if len(tests) >= before[0]:  # a part of its cases says nothing of the rest
-            known[file][1][function] = [len(tests), round(seconds, 3)]
+    for name, noted in _took.items():
+        file, function = name.split("::")
+        functions = known.setdefault(file, [0, {}])[1]
+        if noted[0] >= functions.get(function, [0])[0]:  # a part of its cases says nothing of the rest
+            functions[function] = noted
     FOLDER.mkdir(parents=True, exist_ok=True)
     if PLAN in os.environ:
         LATE.write_text(json.dumps(sorted(_late)), encoding="utf-8")

@@ -227,7 +227,7 @@ def test_of_a_file_that_is_too_long_the_quick_functions_are_taken(small):
 
 
 def test_what_is_run_is_noted(tmp_path, monkeypatch):
-    """In a process of its own: the plan is kept, and what each function took is known afterwards."""
+    """In processes of their own: the plan is kept, and what each function took is known afterwards."""
     plan = tmp_path / "plan.json"
     file = "tests/test_timing.py"
     names = Tree(ROOT, [file]).tests[file]
@@ -236,7 +236,7 @@ def test_what_is_run_is_noted(tmp_path, monkeypatch):
         "import sys, pytest; from pathlib import Path; from tests import chosen\n"
         f"chosen.FOLDER = Path({str(tmp_path)!r}); chosen.SECONDS = chosen.FOLDER / 'seconds.json'\n"
         "chosen.LATE = chosen.FOLDER / 'late.json'\n"
-        f"sys.exit(pytest.main(['-n', '0', '-o', 'cache_dir={tmp_path}', {file!r}]))"
+        f"sys.exit(pytest.main(['-n', '1', '-o', 'cache_dir={tmp_path}', {file!r}]))"
     )
     monkeypatch.setenv(chosen.PLAN, str(plan))
     done = subprocess.run([check.BIN / "python", "-c", code], cwd=ROOT, capture_output=True, text=True)
