@@ -1,4 +1,4 @@
-# make serve · make test · make lint · make site · make wheel · make manifest · make book · make lms · make bench · make load · make mutants · make fuzz · make baselines · make audit · make floors · make dev · make record · make measure · make calibrate      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make check · make test · make lint · make site · make wheel · make manifest · make book · make lms · make bench · make load · make mutants · make fuzz · make baselines · make audit · make floors · make dev · make record · make measure · make calibrate      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 BIN := .venv/bin
@@ -7,7 +7,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
+.PHONY: help serve check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
 	@sed -n '1p' Makefile
 
@@ -43,6 +43,11 @@ book: site
 # The course for a learning system, which is told of predictions and exercises: build/system-ml-scorm2004.zip and build/system-ml-cmi5.zip.
 lms: site
 	@$(BIN)/python -m course.output.lms
+
+# Before a commit, within a minute: style, imports, types, and the tests nearest to what changed since the last commit
+# (or since BASE=main). It says what it leaves out.
+check: $(READY)
+	@$(BIN)/python -m tests.check $(if $(BASE),--base $(BASE))
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 # make test EVERY=1 asks of each figure what is otherwise asked of a few that stand for all.

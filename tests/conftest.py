@@ -16,6 +16,8 @@ from course import browsers, freshness
 from tests import machine, settled
 from widgets.kit.server import built
 
+pytest_plugins = ["tests.chosen"]
+
 ROOT = Path(__file__).resolve().parents[1]
 SITE = built.BUILT
 

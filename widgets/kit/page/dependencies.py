@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -83,15 +83,20 @@ def source(module: str) -> Path | None:
 @cache
 def _imported(file: Path) -> tuple[str, ...]:
     """The modules of this project that a source imports."""
+    return tuple(named(_imports(file), lambda module: source(module) is not None))
+
+
+def named(statements: Iterable[Sequence], is_module: Callable[[str], bool]) -> list[str]:
+    """The modules that these import statements name."""
     found = []
-    for name, wanted in _imports(file):
+    for name, wanted in statements:
         if wanted is None:  # `import a.b.c` binds a, and so depends on everything that a provides
             found += [name, name.split(".")[0]]
-        elif source(f"{name}.{wanted}"):
+        elif is_module(f"{name}.{wanted}"):
             found.append(f"{name}.{wanted}")
         else:
             found.append(name)
-    return tuple(found)
+    return found
 
 
 @cache
@@ -127,15 +132,21 @@ def _imports(file: Path) -> list[list]:
 
 
 def _read(file: Path) -> list[list]:
+    found = statements(ast.walk(ast.parse(file.read_bytes(), str(file))), file)
+    return [entry for entry in found if entry[0].split(".")[0] in PACKAGES]
+
+
+def statements(nodes: Iterable[ast.AST], file: Path) -> list[list]:
+    """The import statements among the nodes of a parsed source, whatever they import."""
     found = []
-    for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found += [[alias.name, None] for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 raise ValueError(f"{file}:{node.lineno}: write the whole name of what is imported")
             found += [[node.module, alias.name] for alias in node.names]
-    return [entry for entry in found if entry[0].split(".")[0] in PACKAGES]
+    return found
 
 
 @cache
