@@ -438,7 +438,6 @@ LOOKS_AT_THE_CLOCK = {
     "browser/test_warm.py": "the test's own work lasts so long",
     "check.py": "a tool that keeps to a minute, and says what each stage took",
     "chosen.py": "what tests take is noted, to choose those that fit into a minute",
-    "course/test_symptoms.py": "forty times what it takes, for what would take hours",
     "engine/one_gpu/test_measure.py": "the clock is the test's own",
     "fuzz/test_page.py": "the least of four, five times what it takes",
 }
