@@ -18,5 +18,6 @@ def stale() -> bool:
         for name in SOURCES
         for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
     ]
-    newest = max(path.stat().st_mtime for path in files if path.is_file() and "__pycache__" not in path.parts)
+    read = (path for path in files if path.is_file() and path.name != "README.md")
+    newest = max(path.stat().st_mtime for path in read if "__pycache__" not in path.parts)
     return newest > DONE.stat().st_mtime

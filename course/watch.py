@@ -87,11 +87,12 @@ def published(asset: Path) -> Path:
 
 
 class Filter(watchfiles.DefaultFilter):
-    """Ignores files that a build writes itself."""
+    """Ignores files that a build writes itself, and those that none reads."""
 
     def __call__(self, change: watchfiles.Change, path: str) -> bool:
-        """Whether a change of this file counts; style sheets that the build writes do not."""
-        return not path.endswith(("/tokens.css", "/looks.css")) and super().__call__(change, path)
+        """Whether a change of this file counts; a style sheet that the build writes does not, nor a room's README."""
+        ours = ("/tokens.css", "/looks.css", "/README.md")
+        return not path.endswith(ours) and super().__call__(change, path)
 
 
 # -- processes -----------------------------------------------------------------------------------------------

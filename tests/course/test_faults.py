@@ -15,7 +15,7 @@ from tests.course.test_contributing import skeleton
 from tests.course.test_fences import copy  # noqa: F401  a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDGET = "widgets/foundations/my_widget.py"
+WIDGET = "widgets/foundations/faulty_widget.py"  # none that a reader of the guide makes
 # what is wrong -> (words of the skeleton, what stands in their place, what the build says of them)
 SLIPS = {
     "a column that is not there": (
@@ -84,7 +84,7 @@ for faulty in sorted(Path("faulty").glob("*.py")):
         said = os.open(faulty.with_suffix(".said"), os.O_CREAT | os.O_WRONLY)
         os.dup2(said, 1)
         os.dup2(said, 2)
-        quick.make(Path("build/quick"), set(), {"my_widget"})
+        quick.make(Path("build/quick"), set(), {"faulty_widget"})
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     faulty.with_suffix(".code").write_text(str(code))

@@ -1,5 +1,5 @@
 """What a module's behaviour depends on: its own source, the modules of this project that it imports, directly
-or indirectly, and the data beside each of them.
+or indirectly, and the data beside each of them (not ``*.md``: these are pages for people, which no module reads).
 
 It is read from the sources without running them. In case of doubt more is included: an import inside a
 function counts, and a module that imports a package as a whole depends on everything that its ``__init__``
@@ -53,7 +53,7 @@ def changed_meanwhile(*modules: str) -> bool:
 def state_of_all() -> str:
     """A name for the current contents of all packages of this project."""
     found = (file for package in PACKAGES for file in Path(ROOT, package).rglob("*"))
-    return _digest(file for file in found if file.is_file() and "__pycache__" not in file.parts)
+    return _digest(file for file in found if _is_read(file) and "__pycache__" not in file.parts)
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -116,10 +116,15 @@ def _data_beside(folder: Path) -> frozenset[Path]:
     found = set()
     for path in folder.iterdir():
         if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
-            found |= {file for file in path.rglob("*") if file.is_file()}
-        elif path.is_file() and path.suffix != ".py":
+            found |= {file for file in path.rglob("*") if _is_read(file)}
+        elif _is_read(path) and path.suffix != ".py":
             found.add(path)
     return frozenset(found)
+
+
+def _is_read(path: Path) -> bool:
+    """Whether a module may read this: any file but a README or the grammar, which are there for people."""
+    return path.is_file() and path.suffix != ".md"
 
 
 # -- the import statements, which are slow to find and rarely change -----------------------------------------

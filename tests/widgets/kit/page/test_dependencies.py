@@ -98,8 +98,10 @@ def test_a_package_taken_as_a_whole_brings_what_it_imports(tmp_path, monkeypatch
         "widgets/whole.py": "import engine\n",
         "widgets/part.py": "def late():\n    from engine import near\n",
         "widgets/words.txt": "data",
+        "widgets/README.md": "for people",
+        "widgets/data/README.md": "for people",
     }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(dependencies, "ROOT", tmp_path)
     dependencies.source.cache_clear()
