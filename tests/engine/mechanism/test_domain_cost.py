@@ -1,7 +1,8 @@
 """Every public function of the cost model's parts, over its allowed domain and against bad input.
 
-An argument of one name means one thing everywhere in these modules; so one strategy for each name drives them
-all. What takes whole jobs and layouts is driven in test_layout.py, test_search.py and test_inference.py.
+An argument of one name means one thing everywhere in these modules; so one strategy for each name drives
+them all. ``domain`` reads it off the name where DOMAIN does not have it. What takes whole jobs and layouts
+is driven in test_layout.py, test_search.py and test_inference.py.
 """
 
 import inspect
@@ -25,6 +26,7 @@ from engine.mechanism import (
     sharding,
 )
 from engine.mechanism.shape import shape
+from tests.engine.mechanism import domain
 
 MODULES = (interconnect, matmul, compute, sharding, sequence, experts, pipeline, reliability)
 NOT_NUMBERS = {
@@ -79,21 +81,13 @@ DOMAIN = dict(
     sent_bytes=size,
     message_bytes=size,
     kv_bytes=size,
-    link_bytes=size,
-    nic_bytes=size,
-    link_bytes_per_s=st.floats(1e9, 1e12),
-    nic_bytes_per_s=st.floats(1e8, 1e11),
     window_bytes=size,
-    average_s=seconds,
     expert_groups=st.sampled_from([0.0, 8.0]),
     top_groups=st.sampled_from([1.0, 4.0]),
     moved_bytes=size,
     params=st.floats(0, 1e13),
     ranks=st.integers(1, 64).map(lambda n: 8.0 * n),
     per_node=st.sampled_from([1.0, 2.0, 4.0, 8.0]),
-    nodes=few,
-    stride=few,
-    gpus_per_node=few,
     leaves_node=st.booleans(),
     in_a_node=st.booleans(),
     net=st.just(NET),
@@ -102,65 +96,38 @@ DOMAIN = dict(
     precision=st.sampled_from(["bf16", "fp8"]),
     calibration=st.just(interconnect.DEFAULT),
     filled=st.floats(0.01, 1.0),
-    m=whole,
     n=whole,
     k=whole,
     rows=whole,
-    batch=few,
-    tiles=whole,
-    multiprocessors=few,
-    flops_per_s=st.floats(1e12, 1e16),
-    operand_bytes=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
-    result_bytes=st.sampled_from([2.0, 4.0]),
     sum_bytes=st.just(8.0),
     at=st.sampled_from([matmul.chip(catalog.gpu("h100-sxm"), p) for p in ("bf16", "fp8")]),
     rates=st.just(matmul.chip(catalog.gpu("h100-sxm")).product),
     seq=whole,
-    qk_dim=few,
-    v_dim=few,
     causal=st.sampled_from([0.0, 1.0]),
     shape=st.sampled_from(SHAPES),
     tokens=whole,
-    tp=few,
-    whole_ranks=few,
     ep=st.sampled_from([1.0, 2.0, 4.0]),
     expert_tp=st.sampled_from([1.0, 2.0]),
     imbalance=st.floats(1, 10),
     flash=st.booleans(),
     by_operators=st.booleans(),
-    sorts_rows=st.booleans(),
-    one_by_one=st.booleans(),
     again=st.sampled_from([0.0, 1.0]),
     kernels=st.sampled_from(compute.KERNELS),
     fused=st.booleans(),
-    heads=few,
     width=whole,
-    rate=st.floats(1e12, 1e16),
     products=st.sampled_from([s.attention for s in SHAPES]),
     recipe=st.sampled_from(list(catalog.all_recipes().values())),
-    pieces=few,
     overlap=st.booleans(),
-    replicas=few,
     zero=st.sampled_from([0.0, 1.0, 2.0, 3.0]),
-    communication_s=seconds,
-    arithmetic_s=seconds,
     scatter=seconds,
     gather=seconds,
-    forward_s=seconds,
-    backward_s=seconds,
-    weight_gradient_s=seconds,
-    attention_s=seconds,
     micro_batches=whole,
-    place=whole,
-    memory_bytes_per_s=st.floats(1e9, 1e14),
-    stages=few,
     modules=st.sampled_from([(), ("layernorm", "mla_up_proj"), ("mlp", "moe_act"), ("moe", "core_attn")]),
     first=st.just(0.0),  # as an even cut has it
     last=st.just(0.0),
     loss=st.sampled_from(["plain", "chunked", "fused"]),
     stage=st.just(0.0),  # the only one that each pipeline has
     group=st.none(),  # follows from the others
-    chunks=few,
     layers=whole,
     backward_over_forward=st.floats(0.1, 10),
     key=st.sampled_from(list(pipeline.SCHEDULES)),
@@ -168,27 +135,17 @@ DOMAIN = dict(
     gpus=st.integers(1, 10**6),
     failures=whole,
     failures_per_gpu_s=st.floats(1e-12, 1e-3),
-    duration_s=seconds,
-    checkpoint_s=seconds,
-    mtbf_s=seconds,
-    restart_s=seconds,
-    interval_s=seconds,
     top_k=st.sampled_from([1.0, 2.0, 8.0]),
     experts=st.sampled_from([8.0, 64.0, 256.0]),
     capacity_factor=st.floats(0.1, 10),
     hidden=whole,
     gated=st.sampled_from([0.0, 1.0]),
-    local=few,
-    groups=few,
     copies_per_choice=st.floats(0.01, 1),
-    bytes_per_s=st.floats(1e9, 1e13),
     both_ways_bytes=st.sampled_from([3.0, 4.0]),
     matrices=st.sampled_from([2.0, 3.0]),
     bytes_per_param=st.sampled_from([1.0, 2.0]),
-    share=st.floats(0.01, 0.99),
     model=st.sampled_from([catalog.model(key) for key in ("mixtral-8x7b", "deepseek-v3")]),
     activation_bytes=size,
-    weight_share=st.floats(0.01, 0.9),
     held=whole,
     per_year=st.floats(1e-3, 1e3),
     useful=st.floats(0, 1),
@@ -218,7 +175,8 @@ NUMBERS = {
 
 
 def drawn(data, function) -> dict:
-    values = {name: data.draw(DOMAIN[name], name) for name in inspect.signature(function).parameters}
+    parameters = inspect.signature(function).parameters
+    values = {name: data.draw(domain.of(name, DOMAIN), name) for name in parameters}
     if function in (sharding.exposed_once_s, sharding.exposed_scattering_s, sharding.exposed_each_time_s):
         values["replicas"] = data.draw(seconds)  # there the time that they take, not their number
     return values
@@ -233,7 +191,7 @@ def numbers_of(value):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_finite_and_never_negative(function, data):
-    found = list(numbers_of(function(**drawn(data, function))))
+    found = list(numbers_of(domain.called(function, drawn(data, function), DOMAIN, __file__)))
     assert found and all(np.isfinite(number) and number >= 0 for number in found)
 
 
