@@ -6,7 +6,7 @@ as a bitmap.
                                           lesson's first figure has changed
     python -m course.pictures lessons     previews and tiles alone; after this, the lessons' names, if not all
     python -m course.pictures figures     the figures alone; after this, their names, if not all
-    python -m course.pictures readme      README's picture of *Will it fit?*
+    python -m course.pictures readme      README's picture of a figure in its lesson
     python -m course.pictures dashboards  those in examples/, as the page about components shows them; after
                                           this, their names, if not all
 """
@@ -35,7 +35,7 @@ from widgets.kit.widget import all_widgets
 ASSETS = Path(__file__).resolve().parents[1] / "site" / "theme" / "assets"
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 DASHBOARD: ViewportSize = {"width": 960, "height": 720}
-README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "will-it-fit.png"
+README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "lesson.png"
 WIDTH, HEIGHT = 1200, 630
 DRAWN = "() => [...Bokeh.index.roots][0].export('png').canvas.toDataURL()"
 # A tile of the map is a figure without its words, which nobody could read at that size.
@@ -167,14 +167,15 @@ def previews(browser: Browser, home: str, names: list[str]) -> None:
 
 
 def readme(browser: Browser, home: str) -> None:
-    """*Will it fit?* with one of its examples, as README shows it."""
+    """A figure of the first lesson between its paragraphs, as README shows it."""
     page = browser.new_page(
         viewport={"width": 1280, "height": 800}, color_scheme="light", reduced_motion="reduce"
     )
-    page.goto(f"{home}fit/")
-    page.locator("[data-example]").first.click()
-    page.locator("[data-fit][data-verdict]:not([data-busy])").wait_for()
-    page.locator(".fit").evaluate("one => window.scrollTo(0, one.getBoundingClientRect().top - 60)")
+    page.goto(f"{home}01-why-distributed/?memory_stack.size=70e9#w-memory_stack")
+    figure = page.locator('figure[data-widget="memory_stack"][data-state="live"]')
+    figure.wait_for()
+    figure.evaluate("one => window.scrollTo(0, one.getBoundingClientRect().top + window.scrollY - 110)")
+    page.wait_for_timeout(1000)  # what comes into view is laid out
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     picture.quantize(64, dither=Image.Dither.NONE).save(README_PICTURE, optimize=True)
     page.close()
