@@ -1,4 +1,4 @@
-"""The skeletons of CONTRIBUTING work as they stand: whoever copies one begins with something that passes."""
+"""The skeletons of the guides work as they stand: whoever copies one begins with something that passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.widgets import test_contract, test_headlines
 from widgets.kit.page import module
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+WIDGET = "CONTRIBUTING.md", "A first widget"
+FENCE = "course/README.md", "A fence"
 RULES = {
     name: rule
     for tests in (test_contract, test_headlines)
@@ -26,9 +27,10 @@ RULES = {
 }
 
 
-def skeleton(section: str) -> str:
-    """The first program of a section."""
-    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+def skeleton(page: str, section: str) -> str:
+    """The first program of a section of a guide."""
+    guide = (ROOT / page).read_text(encoding="utf-8")
+    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", guide, re.MULTILINE | re.DOTALL)
     return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
 
 
@@ -44,14 +46,14 @@ def imported(name: str, source: str, folder: Path) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def widget(tmp_path_factory):
-    made = imported("widgets.foundations.my_widget", skeleton("A widget"), tmp_path_factory.mktemp("widget"))
+    made = imported("widgets.foundations.of_the_guide", skeleton(*WIDGET), tmp_path_factory.mktemp("widget"))
     yield made.MyWidget
     del sys.modules[made.__name__]
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_widget_keeps_the_contract(name, widget):
-    RULES[name](slug="my_widget", cls=widget)
+    RULES[name](slug="of_the_guide", cls=widget)
 
 
 def test_the_contract_is_asked_of_it():
@@ -64,20 +66,19 @@ def test_the_widget_comes_alive_without_a_server(widget):
 
 
 def test_the_fence_makes_html(tmp_path):
-    made = imported("course.fences.facts", skeleton("A fence"), tmp_path)
+    made = imported("course.fences.facts", skeleton(*FENCE), tmp_path)
     assert made.render("gpu: h200\n") == "<p>H200 SXM has 141 GB of HBM.</p>"
     with pytest.raises(base.Refused, match="unknown key 'gpus'; allowed are gpu"):
         made.render("gpus: h200\n")
 
 
 @pytest.mark.parametrize(
-    ("section", "place"),
-    [("A widget", "widgets/foundations/my_widget.py"), ("A fence", "course/fences/facts.py")],
+    ("guide", "place"), [(WIDGET, "widgets/foundations/my_widget.py"), (FENCE, "course/fences/facts.py")]
 )
-def test_the_linter_has_nothing_to_say(section, place):
+def test_the_linter_has_nothing_to_say(guide, place):
     """As it would at the place where the skeleton belongs, because some rules depend on it."""
     pytest.importorskip("ruff", reason="make floors tries the libraries, not the linter")
     for command in (["check"], ["format", "--check"]):
         words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", place, "-"]
-        done = subprocess.run(words, cwd=ROOT, input=skeleton(section), capture_output=True, text=True)
+        done = subprocess.run(words, cwd=ROOT, input=skeleton(*guide), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

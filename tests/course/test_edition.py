@@ -14,9 +14,10 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def released() -> list[tuple[str, str]]:
-    """Version and day of each release, the newest first."""
+    """Version and day of each release, the newest first; what is to come stands above them all."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    first, *others = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    sections = others if first.startswith("Unreleased") else [first, *others]
     found = [re.fullmatch(r"(\d+\.\d+\.\d+) — (\d{4}-\d\d-\d\d)", section) for section in sections]
     assert all(found), sections
     return [one.groups() for one in found]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from course import faults
+from tests.course.test_contributing import WIDGET as GUIDE
 from tests.course.test_contributing import skeleton
 from tests.course.test_fences import copy  # noqa: F401  a fixture
 
@@ -96,7 +97,7 @@ def said(copy) -> dict[str, tuple[int, str]]:  # noqa: F811
     """How each build ended, and what it said."""
     folder = copy / "faulty"
     folder.mkdir()
-    good = skeleton("A widget")
+    good = skeleton(*GUIDE)
     for place, (before, after, _) in enumerate(SLIPS.values()):
         assert before in good, before
         (folder / f"{place:02}.py").write_text(good.replace(before, after), encoding="utf-8")
@@ -132,7 +133,7 @@ NEAR = {
 def test_the_line_is_that_of_the_slip(said, what):
     line = int(said[what][1].split(":")[1])
     before, after, _ = SLIPS[what]
-    written = skeleton("A widget").replace(before, after).splitlines()
+    written = skeleton(*GUIDE).replace(before, after).splitlines()
     assert after in written[line - 1] or any(word in written[line - 1] for word in after.split())
 
 

@@ -219,7 +219,7 @@ LONGEST = 80
 
 @pytest.mark.parametrize("page", lessons.pages(), ids=lambda page: page.name)
 def test_no_expression_is_longer_than_80_characters(page):
-    """What repeats gets a name in the front matter (CONTRIBUTING.md, "A lesson")."""
+    """What repeats gets a name in the front matter (docs/lessons.md)."""
     expressions = [FORM.match(source)["expression"] for source in page.inline()]
     assert [expression for expression in expressions if len(expression) > LONGEST] == []
 
