@@ -25,7 +25,7 @@ from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
 from course import faults, lessons, numbers
-from course.fences import diagram, widget
+from course.fences import diagram, gallery, widget
 from course.links import glossary
 from course.output import book
 from widgets.kit.page import dependencies
@@ -73,7 +73,8 @@ def _is_of_its_own(text: str) -> bool:
 
 def _everything() -> list[str]:
     """All pages, all code, and what else a page that collects may read."""
-    return [*(page.text for page in lessons.pages()), *_texts_of(CITED), dependencies.state_of_all()]
+    texts = [*(page.text for page in lessons.pages()), *_texts_of(CITED)]
+    return [*texts, *gallery.drawn(), dependencies.state_of_all()]
 
 
 def _texts_of(names: Iterable[str]) -> list[str]:

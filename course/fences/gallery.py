@@ -4,12 +4,14 @@
     ```
 
 They stand in the order in which the lessons show them. The pictures are stored in the repository, for only a
-browser can draw them: ``python -m course.pictures figures`` makes them anew, and a test says when it must.
+browser can draw them: ``python -m course.pictures figures`` makes them anew, and a test says when it must. A
+figure without one, as a new one is, stands there by its question alone.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment
 
@@ -19,10 +21,11 @@ from widgets.kit.widget import all_widgets
 
 WIDTH, HEIGHT = 480, 300  # pixels of a stored picture
 FOLDER = "assets/figures"  # under site/theme
+STORED = Path(__file__).resolve().parents[2] / "site" / "theme" / FOLDER
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <ul class="gallery">
-{% for slug, shown_in in figures %}<li><a href="../{{ slug }}/"><img src="../{{ folder }}/{{ slug }}.png" alt="" \
-width="{{ width }}" height="{{ height }}" loading="lazy"><span>{{ widgets[slug].question }}</span></a>
+{% for slug, shown_in in figures %}<li><a href="../{{ slug }}/">{% if slug in drawn %}<img src="../{{ folder }}/{{ slug }}.png" \
+alt="" width="{{ width }}" height="{{ height }}" loading="lazy">{% endif %}<span>{{ widgets[slug].question }}</span></a>
 <small>{{ shown_in }} · <code>{{ slug }}</code></small></li>
 {% endfor %}</ul>""")
 
@@ -36,6 +39,11 @@ def figures() -> list[tuple[str, str]]:
     return [(slug, shown.get(slug, "on no page yet")) for slug in known]
 
 
+def drawn() -> list[str]:
+    """The names of the figures whose picture is stored."""
+    return sorted(path.stem for path in STORED.glob("*.png"))
+
+
 def _pages() -> list[lessons.Lesson]:
     numbered = lessons.numbered()
     return [*numbered, *(page for page in lessons.pages() if not page.number)]
@@ -44,7 +52,8 @@ def _pages() -> list[lessons.Lesson]:
 def render(source: str) -> str:
     """The HTML of the fence."""
     base.require_empty(source)
-    return PAGE.render(figures=figures(), widgets=all_widgets(), folder=FOLDER, width=WIDTH, height=HEIGHT)
+    shown = {"figures": figures(), "widgets": all_widgets(), "drawn": drawn()}
+    return PAGE.render(shown, folder=FOLDER, width=WIDTH, height=HEIGHT)
 
 
 format = base.formatter(render)

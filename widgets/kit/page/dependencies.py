@@ -1,5 +1,5 @@
 """What a module's behaviour depends on: its own source, the modules of this project that it imports, directly
-or indirectly, and the data beside each of them (but for ``*.md``, the pages for people: no module reads those).
+or indirectly, and the data beside each of them (but for ``*.md``: pages for people, which no module reads).
 
 It is read from the sources without running them. In case of doubt more is included: an import inside a
 function counts, and a module that imports a package as a whole depends on everything that its ``__init__``
