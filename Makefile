@@ -8,7 +8,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
+.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:  ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
@@ -29,6 +29,12 @@ serve: site  ## the course on http://localhost:5006/, with Python behind every f
 
 dev: site  ## serve, build in seconds what you change, and reload the page that is open
 	@$(BIN)/python -m course.serve $(if $(PORT),--port $(PORT)) --watch
+
+# What a new figure needs of a browser: a picture for the page of figures, and where its words stand (tests/browser/baselines).
+figure: site  ## draw a new figure for the page of figures, and note where its words stand; NAME=my_widget
+	@test -n "$(NAME)" || { echo "make figure NAME=my_widget"; exit 2; }
+	@$(BIN)/python -m course.pictures figures $(NAME)
+	@ACCEPT=1 $(BIN)/python -m pytest tests/browser/test_texts.py -q -s --numprocesses 0 -k $(NAME)
 
 ## Publish it
 site: $(READY)  ## the static course in build/static, for any host; SITE_URL= is its public address
