@@ -7,12 +7,20 @@ from pathlib import Path
 from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGED = sorted((ROOT / "engine").glob("*/__init__.py"))  # each room of the engine
 ROOMS = [
-    *(f"engine/{room}" for room in ("base", "calibration", "catalog", "executed", "launch", "mechanism")),
-    *(f"engine/{room}" for room in ("one_gpu", "serving", "step")),
-    *("engine", "widgets", "widgets/kit", "widgets/kit/compiler", "course", "site", "tests", "tests/browser"),
-    *(f"course/{room}" for room in ("diagrams", "lms", "notebooks", "slides")),
-    *("record", "measure", "kernels", "bench", "deploy", "examples"),
+    *(file.parent.relative_to(ROOT).as_posix() for file in PACKAGED),
+    *(
+        "engine",
+        "widgets",
+        "widgets/kit",
+        "widgets/kit/compiler",
+        "course",
+        "course/diagrams",
+        "course/output",
+    ),
+    *(f"course/output/{room}" for room in ("lms", "notebooks", "slides")),
+    *("site", "tests", "tests/browser", "record", "measure", "kernels", "bench", "deploy", "examples"),
 ]
 
 
