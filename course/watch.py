@@ -90,7 +90,7 @@ class Filter(watchfiles.DefaultFilter):
     """Ignores files that a build writes itself, and those that none reads."""
 
     def __call__(self, change: watchfiles.Change, path: str) -> bool:
-        """Whether a change of this file counts; a style sheet that the build writes does not, nor a room's README."""
+        """Whether a change of this file counts: not of style sheets that the build writes, nor of READMEs."""
         ours = ("/tokens.css", "/looks.css", "/README.md")
         return not path.endswith(ours) and super().__call__(change, path)
 
