@@ -102,10 +102,6 @@ def test_the_line_under_a_bar_reaches_to_plain_data_parallelism():
     )
 
 
-def test_no_preset_is_what_break_it_asks_for():
-    assert not any("wires_bind" in read.met(**state) for state in StrategyTriangle.presets.values())
-
-
 def test_readouts_are_the_command_lines_figures(capsys):
     main(
         [

@@ -153,7 +153,3 @@ def test_the_picture_holds_every_bar_and_a_larger_number_is_never_shorter(state)
     bars = out["parts"]["bars"]
     assert bars["end"].max() * 1.15 <= out["ranges"]["x"][1]
     assert (np.diff(bars["end"][np.argsort(bars["ratio"])]) >= 0).all()
-
-
-def test_no_preset_is_all_four_walls():
-    assert all("every_wall" not in met(**texts) for texts in ThreeWalls.presets.values())

@@ -22,10 +22,6 @@ def test_one_tile_too_many_is_the_target():
     assert "tail" not in met(**case | {"block_m": "64"})
 
 
-def test_no_preset_meets_the_target():
-    assert all("tail" not in met(**preset) for preset in TileTuner.presets.values())
-
-
 def test_the_line_passes_through_the_point():
     parts = shown(m=2176)["parts"]
     at = ROWS.tolist().index(2176)
