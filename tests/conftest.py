@@ -89,7 +89,8 @@ def pytest_sessionfinish(session, exitstatus):
         return
     reports = {kind: terminal.stats.get(kind, []) for kind in ("passed", "failed", "error", "skipped")}
     lacking = {report.nodeid: name for report in reports["skipped"] if (name := machine.lacked(report))}
-    config.cache.set(LACKED, sorted(lacking))
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        config.cache.set(LACKED, sorted(lacking))
     if is_whole(config):
         bad = [report.nodeid for kind in ("failed", "error") for report in reports[kind]]
         passed = [report.nodeid for report in reports["passed"]]

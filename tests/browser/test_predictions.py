@@ -257,8 +257,10 @@ def test_a_point_is_put_on_the_figures_own_axis(reader, of):
     expect(reply(hand)).to_contain_text(f"You said {spoken}; it is ")
     hand.wait_for("live")
     expect(hand.figure.locator(".widget-sheet")).to_have_count(0)
-    hand.page.wait_for_timeout(200)
-    assert hand.figure.evaluate(AT, "yours")[axis == "y"] == pytest.approx(0.755, abs=0.02)
+    hand.page.wait_for_function(  # once the picture is at rest
+        f"figure => Math.abs(({AT})(figure, 'yours')[{int(axis == 'y')}] - 0.755) < 0.02",
+        arg=hand.figure.element_handle(),
+    )
     share = hand.figure.evaluate(PLACED, [axis, truth(of)])
     assert hand.figure.evaluate(AT, "true")[axis == "y"] == pytest.approx(share, abs=0.02)
     hand.drag(hand.slider(), 3)

@@ -74,8 +74,3 @@ def test_what_is_left_is_what_the_ceiling_pays_for_beyond_the_run(gpus, days):
     assert run["longest_s"] == pytest.approx(min(pays_for_s, FRAME["y"][1]))
     allowed = pays_for_s >= days * 86400
     assert run["left"].endswith(" left") is allowed and (run["left"] == "refused") is not allowed
-
-
-def test_no_preset_is_refused():
-    presets = BudgetGuard.presets.values()
-    assert not any(shown(**texts)["regimes"]["refusal"]["met"] for texts in presets)

@@ -85,10 +85,6 @@ def test_a_larger_gpu_does_not_remove_the_wall():
     assert (slabs["past"] < 0).all() and (slabs["past_all"][2:] > 0).all()
 
 
-def test_no_preset_is_what_break_it_asks_for():
-    assert not any("memory_wall" in read.met(**state) for state in MemoryStack.presets.values())
-
-
 def test_the_chosen_gpu_is_named_once_among_the_ceilings():
     for key, count in (("h100-sxm", 5), ("a100-80", 5), ("h20", 6)):
         rows = read.part("ceilings", gpu=key)

@@ -31,19 +31,12 @@ def test_the_default_by_hand():
     assert found["readouts"]["starting"]["text"] == "0.136 %"  # 4.54 µs of 3.338 ms
     assert found["ends"]["play"] == 6
     assert not any(regime["met"] for regime in found["regimes"].values())
-    assert found["parts"]["hub"] == {
-        "who": "each rank sends",
-        "who_short": "a rank sends",
-        "total": "1.5 GB",
-        "of": "for a 1 GB buffer",
-        "of_short": "in 6 steps",
-        "takes": "in 6 steps, 3.34 ms",
-        "now": "now: step 2 of 6",
-        "so_far": "sent so far: 375 MB",
-        "below": "ReduceScatter, step 2 of 6: 375 MB sent",
-        "line": "",
-        "short": "",
-    }
+    hub = found["parts"]["hub"]
+    assert hub["total"] == "1.5 GB" and hub["line"] == hub["short"] == ""
+    assert not lacks(hub["of"], "1 GB") and not lacks(hub["of_short"], "6 steps")
+    assert not lacks(hub["takes"], "6 steps", "3.34 ms") and not lacks(hub["now"], "step 2 of 6")
+    assert not lacks(hub["so_far"], "375 MB")
+    assert not lacks(hub["below"], "ReduceScatter", "step 2 of 6", "375 MB")
 
 
 def test_the_numbers_are_those_of_the_executed_run():

@@ -46,11 +46,6 @@ def test_damage_without_a_wrong_answer():
     assert met(way="copied", shared="on", stage=2) == set()
 
 
-def test_no_preset_does_the_damage():
-    for texts in CapturedAddresses.presets.values():
-        assert "damage" not in met(**texts)
-
-
 def test_a_cell_stands_in_its_stretch():
     cells = widget(rows=8, captured=8).shown()["parts"]["cells"]  # all forty are in use
     assert cells["y"][0] > cells["y"][replay.SCRATCH] > cells["y"][replay.OUTPUT] > cells["y"][replay.NEW]

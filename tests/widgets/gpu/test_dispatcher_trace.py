@@ -78,10 +78,5 @@ def test_written_out_attention_outgrows_a_gpu_and_the_fused_one_does_not():
     assert not met(call="matmul", tokens="131072")
 
 
-def test_no_preset_finds_the_target():
-    for state in DispatcherTrace.presets.values():
-        assert "outgrown" not in met(**{name: str(value) for name, value in state.items()})
-
-
 def test_without_gradients_nothing_is_kept():
     assert met(mode="no_grad") == met(mode="inference") == {"nothing_kept"}

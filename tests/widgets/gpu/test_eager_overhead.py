@@ -22,11 +22,6 @@ def test_three_ways_to_make_a_faster_gpu_worthless(state):
     assert met(**state) == {"issue_bound"}
 
 
-def test_no_preset_finds_the_target():
-    for state in EagerOverhead.presets.values():
-        assert "issue_bound" not in met(**{name: str(value) for name, value in state.items()})
-
-
 def test_the_other_regimes():
     assert met(sync="1") == {"synchronized"} and met(side="8192", ops="2000") == {"queue_full"}
     assert "queue_full" not in met(side="8192", ops="1000")

@@ -85,11 +85,6 @@ def test_each_regime_where_it_belongs():
     assert narrow["compute_bound"]["met"] and not narrow["too_wide"]["met"]
 
 
-def test_no_preset_meets_the_target():
-    for state in FlashAttention.presets.values():
-        assert not shown(**state)["regimes"]["too_wide"]["met"]
-
-
 def test_one_ratio_is_said_and_it_is_that_of_what_hbm_moves():
     page = shown()
     bars = page["parts"]["traffic"]

@@ -97,11 +97,6 @@ def test_each_regime_where_it_belongs(state, met):
     assert shown(**state)["regimes"][met]["met"]
 
 
-def test_no_preset_meets_the_target():
-    for state in Fusion.presets.values():
-        assert not shown(**state)["regimes"]["no_gain"]["met"]
-
-
 def test_one_operation_breaks_nothing():
     assert not shown(operations=1)["regimes"]["no_gain"]["met"]
 

@@ -37,11 +37,6 @@ def test_the_target_is_met_past_the_limit_and_nowhere_else(example, dynamic, cal
     assert shown(example=example, dynamic=dynamic, call=call)["regimes"]["limit_hit"]["met"] == met
 
 
-def test_no_preset_meets_the_target():
-    for preset in GraphBreaks.presets.values():
-        assert not shown(**preset)["regimes"]["limit_hit"]["met"]
-
-
 def test_a_loop_is_named_as_skipped_and_drawn_as_eager():
     found = shown(example="loops")
     assert found["regimes"]["skipped"]["met"] and np.sum(found["parts"]["code"]["eager"] > 0) == 5

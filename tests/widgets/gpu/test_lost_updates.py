@@ -58,10 +58,6 @@ def test_the_words_begin_where_the_weight_stops():
     assert shown(format="fp32", rate=1e-3, steps=4000)["parts"]["limit"]["text"] == ""
 
 
-def test_no_preset_meets_the_target():
-    assert all("nothing_arrives" not in met(**texts) for texts in LostUpdates.presets.values())
-
-
 def test_curves_begin_at_one_and_are_as_long_as_the_run():
     curves = shown(steps=50)["parts"]["curves"]
     assert curves["step"][-1] == 50 and all(

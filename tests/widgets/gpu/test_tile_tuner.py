@@ -22,10 +22,6 @@ def test_one_tile_too_many_is_the_target():
     assert "tail" not in met(**case | {"block_m": "64"})
 
 
-def test_no_preset_meets_the_target():
-    assert all("tail" not in met(**preset) for preset in TileTuner.presets.values())
-
-
 def test_the_line_passes_through_the_point():
     parts = shown(m=2176)["parts"]
     at = ROWS.tolist().index(2176)
@@ -36,9 +32,8 @@ def test_the_line_passes_through_the_point():
 def test_gauges_by_hand():
     gauges = shown()["parts"]["gauges"]
     assert gauges["one_share"] == pytest.approx([(147456 + 1024) / 233472, 208 * 256 / 65536, 124 / 132])
-    assert gauges["text"][0] == "144 KiB a program, of 228 KiB" and gauges["text"][2].endswith(
-        "wave 2 has 124 of 132"
-    )
+    assert not lacks(gauges["text"][0], "144 KiB", "228 KiB")
+    assert not lacks(gauges["text"][2], "wave 2", "124 of 132")
     two = shown(block_n="128")["parts"]["gauges"]
     assert two["all_share"][0] == pytest.approx(2 * (98304 + 1024) / 233472)
 

@@ -93,10 +93,6 @@ def test_where_thousands_fit_a_cell_is_several_users():
     assert many.users_of_a_cell() == 100 and KvCache().users_of_a_cell() == 1
 
 
-def test_no_preset_is_the_end_of_the_cache():
-    assert all("exhausted" not in met(**texts) for texts in KvCache.presets.values())
-
-
 def test_where_the_cache_ends():
     assert met(users=179) == set() and met(users=180) == {"exhausted"}
     assert met(gpus=1) == {"no_room"}

@@ -83,11 +83,6 @@ def test_every_mark_is_on_the_axis_and_a_longer_bar_is_more(state):
     assert lengths * np.sum(parts["bytes"][:4]) == pytest.approx(parts["bytes"])
 
 
-def test_no_preset_is_the_wall():
-    presets = ActivationSharding.presets.values()
-    assert not any(shown(**texts)["regimes"]["wall"]["met"] for texts in presets)
-
-
 def test_full_recompute_costs_a_third_of_the_layers():
     """GPT-3's vocabulary is computed once: 33 % but for it."""
     assert shown(**GPT3 | {"kept": "full"})["readouts"]["again"]["text"] == "33.2 %"

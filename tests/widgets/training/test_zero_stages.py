@@ -100,10 +100,6 @@ def test_the_chosen_stage_is_lit_and_spoken_of():
     assert shown(stage="3")["readouts"]["sent"]["text"] == "44.3 GB"
 
 
-def test_no_preset_is_where_stage_three_breaks():
-    assert all("little_work" not in met(**texts) for texts in ZeroStages.presets.values())
-
-
 def test_the_target_is_reached_by_dragging_the_tokens_below_the_formula():
     """400 GB/s behind 643.9 TFLOP/s, times 63/64: 1,585 tokens."""
     assert shown()["readouts"]["hides_from"]["text"] == "1.58k tokens"
