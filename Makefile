@@ -23,7 +23,7 @@ serve: site
 	@$(BIN)/python -m course.serve $(if $(PORT),--port $(PORT))
 
 site: $(READY)
-	@$(BIN)/python -m course.build
+	@$(BIN)/python -m course.faults course.build
 
 # All that `pip install` needs, the built course included: system-ml serve from anywhere.
 wheel: site
