@@ -38,7 +38,7 @@ figure: site  ## draw a new figure for the page of figures, and note where its w
 
 ## Publish it
 site: $(READY)  ## the static course in build/static, for any host; SITE_URL= is its public address
-	@$(BIN)/python -m course.build
+	@$(BIN)/python -m course.faults course.build
 
 wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .

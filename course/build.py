@@ -86,7 +86,10 @@ def write_lessons() -> None:
     # not --quiet, which would also silence the warnings (such as a broken link) that `strict` counts and
     # fails on
     command = [sys.executable, "-m", "course.rendered", "build", "-d", str(NEXT)]
-    with TemporaryFile("w+") as said, subprocess.Popen(command, cwd=ROOT, env=quiet, stderr=said) as mkdocs:
+    with (
+        TemporaryFile("w+") as said,
+        subprocess.Popen(command, cwd=ROOT, env=quiet, stdout=said, stderr=said) as mkdocs,
+    ):
         try:
             with Bar("Building lessons and figures"):
                 make_widgets_ahead(mkdocs)
@@ -95,9 +98,10 @@ def write_lessons() -> None:
             mkdocs.kill()
             raise
         said.seek(0)
-        sys.stderr.writelines(line for line in said if not line.startswith("INFO"))
+        lines = [line for line in said if not line.startswith("INFO")]
     if mkdocs.returncode:
-        sys.exit(mkdocs.returncode)
+        sys.exit(faults.said_by_mkdocs(lines) or mkdocs.returncode)
+    sys.stderr.writelines(lines)
 
 
 def make_widgets_ahead(mkdocs: subprocess.Popen) -> None:

@@ -1,16 +1,23 @@
 """A fault of whoever writes a widget, a formula or a lesson, as one line: file, line, what is wrong there,
-and what is allowed where the error says so. What is wrong with the kit itself keeps its traceback."""
+and what is allowed where the error says so. What is wrong with the kit itself keeps its traceback.
+
+    python -m course.faults course.build        runs a module, and says a fault in it or in what it imports
+"""
 
 from __future__ import annotations
 
 import re
+import runpy
+import sys
 import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-WRITTEN = ("engine", "widgets", "course/fences", "course/diagrams")  # where people add something
+# where people add something
+WRITTEN = ("engine", "widgets", "course/fences", "course/diagrams", "course/templates", "site/theme")
 HANDED_ON = ("widgets/kit", "engine/base", "engine/catalog/files.py")  # in these it is the caller's fault
 PLACED = re.compile(r"\S+\.\w+:\d+: ")
+SETTINGS = re.compile(r"configuration file: (.*?)in \"(\S+)\", line (\d+)", re.DOTALL)  # as mkdocs says it
 SAID_IN_FULL = ("ValueError", "BadValue", "Refused", "NotTraceable", "LessonFault")
 
 
@@ -22,15 +29,39 @@ def one_line(error: BaseException, about: str = "") -> str:
         return words
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_shown(Path(error.filename))}:{error.lineno}: {words}"
-    frames = [
-        (_shown(Path(frame.filename)), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
-    ]
-    written = [(file, line) for file, line in frames if _is_written(file)]
+    written = [(file, line) for file, line in _frames(error) if _is_written(file)]
     if written:
         return f"{written[-1][0]}:{written[-1][1]}: {words}"
     if about:
         return f"{about}:{_line_that_says(ROOT / about, words)}: {words}"
     return "".join(traceback.format_exception(error)).rstrip()
+
+
+def of_code(error: BaseException) -> str:
+    """The line for an error that no lesson can cause, whichever lesson is being made: a module that does not
+    know one of its own names or cannot be read, a template that is none. Empty for any other error."""
+    if type(error).__module__.startswith("jinja2"):
+        is_code = any(_is_written(file) for file, _ in _frames(error))
+    elif isinstance(error, SyntaxError):
+        is_code = Path(error.filename or "").is_relative_to(ROOT)
+    else:
+        is_code = isinstance(error, (NameError, ImportError)) and _is_written(_frames(error)[-1][0])
+    return one_line(error) if is_code else ""
+
+
+def said_by_mkdocs(lines: list[str]) -> str:
+    """Of what mkdocs said before it gave up, the lines with a place; without one, all of it."""
+    words = [re.sub(r"^(?:ERROR|WARNING) +- +", "", line.rstrip()) for line in lines]
+    placed = [line for line in words if PLACED.match(line)]
+    if where := SETTINGS.search("\n".join(words)):
+        placed = [f"mkdocs.yml:{where[3]}: {' '.join(where[1].split())}"]
+    return "\n".join(placed or words)
+
+
+def _frames(error: BaseException) -> list[tuple[str, int | None]]:
+    """The files, from the root, and lines that led to an error; the last is where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [(_shown(Path(frame.filename)), frame.lineno) for frame in frames]
 
 
 def _words(error: BaseException) -> str:
@@ -59,3 +90,16 @@ def _line_that_says(file: Path, words: str) -> int:
             if re.search(rf"[\"']{re.escape(quoted)}[\"']|\bdef {re.escape(quoted)}\b", line):
                 return number
     return 1
+
+
+def run(module: str) -> None:
+    """Runs a module as ``python -m`` does; an error, also of what it imports, is one line and the end."""
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except Exception as error:
+        sys.exit(one_line(error))
+
+
+if __name__ == "__main__":
+    sys.argv.pop(0)
+    run(sys.argv[0])

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markdown.util import AtomicString
 
-from course import lessons
+from course import faults, lessons
 from course.lessons import Given, Lesson, LessonFault, fault
 from course.matches import there
 from engine import calibration, catalog
@@ -228,7 +228,7 @@ def number(source: str, language: str, css_class: str, md: Markdown) -> str | et
     except LessonFault:  # of a given name, already with its place
         raise
     except Exception as error:
-        raise fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}") from error
+        raise _not_computed(source, error) from error
     parts = form(source)
     number = etree.Element(
         "span", {"class": "n", "tabindex": "0", "role": "note", "data-expr": parts["expression"]}
@@ -242,6 +242,13 @@ def number(source: str, language: str, css_class: str, md: Markdown) -> str | et
     return md.htmlStash.store(etree.tostring(number, encoding="unicode"))
 
 
+def _not_computed(source: str, error: Exception) -> LessonFault:
+    """The fault of a lesson's expression, or of a module that it uses."""
+    if line_of_code := faults.of_code(error):
+        return LessonFault(line_of_code)
+    return fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}")
+
+
 def bar(source: str, language: str, css_class: str, md: Markdown) -> str:
     """The formatter of `#!bar …`: a bar whose length is a computed share of its row, beside its number."""
     try:
@@ -249,7 +256,7 @@ def bar(source: str, language: str, css_class: str, md: Markdown) -> str:
     except LessonFault:
         raise
     except Exception as error:
-        raise fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}") from error
+        raise _not_computed(source, error) from error
     if not 0 <= share <= 1:
         raise fault(source, f"a bar must be between 0 and 1 long, `{source}` is {share:g}")
     return md.htmlStash.store(f'<span class="bar" style="width: {share:.2%}" aria-hidden="true"></span>')

@@ -29,10 +29,11 @@ def make(out: Path, lessons: set[str], widgets: set[str]) -> None:
     """Write the pages of these lessons (by file name) and the files of these widgets into a folder; if that
     fails, exit with 1 and a message."""
     os.environ["KEEP_COMPILED"] = build.COMPILED
-    rendered.keep()
     about = ""  # the widget that is being built
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    logging.getLogger("mkdocs.commands.build").addFilter(_is_no_heading)
     try:
+        rendered.keep()
         for about in widgets:
             write_widget(out, about)
         about = ""
@@ -40,6 +41,11 @@ def make(out: Path, lessons: set[str], widgets: set[str]) -> None:
     except Exception as error:
         print(faults.one_line(error, file_of(about)), file=sys.stderr)
         sys.exit(1)
+
+
+def _is_no_heading(record: logging.LogRecord) -> bool:
+    """mkdocs announces the error that it raises; it is said once, with its place."""
+    return not record.getMessage().startswith(("Error reading page", "Error building page"))
 
 
 def file_of(slug: str) -> str:

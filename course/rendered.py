@@ -9,6 +9,7 @@ everything.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import re
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from jinja2 import Environment
 from material.plugins.search.plugin import SearchIndex
 from mkdocs.__main__ import cli
 from mkdocs.config.defaults import MkDocsConfig
@@ -45,13 +47,31 @@ QUOTED = re.compile(r'^ *--8<-- "([^":]+)', re.MULTILINE)
 FENCED = re.compile(r"^ *``` *(\w+)", re.MULTILINE)
 ITSELF = "course.rendered"  # also where it runs as __main__
 SETTINGS = ROOT / "mkdocs.yml"
+TEMPLATES = ("site/theme", "course/templates")
 LOG = logging.getLogger("mkdocs")
 
 
 def keep() -> None:
-    """From now on mkdocs stores what a page came to, and the entries of its search."""
+    """From now on mkdocs stores what a page came to, and the entries of its search. The course's Markdown
+    extensions are imported at once: mkdocs would take a fault in what they import for one in its settings."""
+    for name in re.findall(r"\bcourse(?:\.\w+)+", SETTINGS.read_text(encoding="utf-8")):
+        _import(name)
     Page.render = _keeping(Page.render)
     SearchIndex.add_entry_from_context = _keeping_entries(SearchIndex.add_entry_from_context)
+
+
+def read_templates() -> None:
+    """Finds a template that cannot be read; mkdocs reads some of them only after it has rendered all pages."""
+    jinja = Environment(extensions=["jinja2.ext.i18n", "jinja2.ext.do"])
+    for folder in TEMPLATES:
+        for path in sorted((ROOT / folder).rglob("*.html")):
+            jinja.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def _import(name: str) -> None:
+    """A module, or the module in which a function is."""
+    is_module = dependencies.source(name) is not None
+    importlib.import_module(name if is_module else name.rpartition(".")[0])
 
 
 # -- what a page is made of ----------------------------------------------------------------------------------
@@ -163,8 +183,9 @@ def _keeping_entries(add: Callable) -> Callable:
 
 
 if __name__ == "__main__":
-    keep()
     try:
+        read_templates()
+        keep()
         cli()
     except Exception as error:  # mkdocs itself says what is wrong with a lesson
         sys.exit(faults.one_line(error))

@@ -105,8 +105,12 @@ def _forks():
 
 def _make(lessons: set[str], widgets: set[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from course import quick  # noqa: PLC0415  imported here, so that the new process gets its current state
+    from course import faults  # noqa: PLC0415  imported here, so that the new process gets its current state
 
+    try:
+        from course import quick  # noqa: PLC0415
+    except Exception as error:  # in a module that it imports, or in the data that such a module reads
+        sys.exit(faults.one_line(error))
     quick.make(NEXT, lessons, widgets)
 
 
@@ -124,9 +128,10 @@ class Workshop:
 
     def __init__(self, arguments: list[str], whole: list[str] | None = None) -> None:
         self.forks, self.arguments = _forks(), arguments
-        self.whole = whole or [sys.executable, "-m", "course.build"]
+        self.whole = whole or [sys.executable, "-m", "course.faults", "course.build"]
         self.server: Any = None
         self.build: Any = None
+        self.about: set[str] = set()  # the files that a full build is due for
         self.owed = False  # whether a full build is due, because something has changed since the last one
         self.stale = False  # whether the server runs an older state of the code
         os.environ["COURSE_RELOAD"] = "1"  # for every server from now on
@@ -154,6 +159,7 @@ class Workshop:
         began, changed = time.perf_counter(), sort(paths)
         self.interrupt()
         self.owed = True
+        self.about |= {path.name for path in changed.others}
         self.stale |= bool(changed.widgets or any(path.suffix != ".html" for path in changed.others))
         for asset in changed.assets:
             shutil.copyfile(asset, published(asset))
@@ -182,11 +188,14 @@ class Workshop:
         """While nothing changes: start the full build that is due, and check whether it has finished."""
         if self.build and self.build.poll() is not None:
             done, self.build = self.build.returncode == 0, None
+            self.about.clear()
             if done and self.stale:
                 self.stop()
                 self.start()
         if self.owed:
             self.owed = False
+            if self.about:
+                print(f"{', '.join(sorted(self.about))}: building what depends on it ...", flush=True)
             silent = os.environ | {"TERM": "dumb"}  # it has no bar that runs into our own lines
             self.build = subprocess.Popen(self.whole, cwd=ROOT, env=silent, preexec_fn=_behind_all_else)
 

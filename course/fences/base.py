@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from course import strict_yaml
+from course import faults, strict_yaml
 from course.lessons import LessonFault, fault
 from course.strict_yaml import Refused
 from widgets.kit.controls import BadValue
@@ -34,6 +34,8 @@ def formatter(render: Callable[[str], str]) -> Callable:
         except LessonFault:  # from something inside the fence, already with its place
             raise
         except Exception as error:
+            if line_of_code := faults.of_code(error):
+                raise LessonFault(line_of_code) from error
             line = getattr(error, "line", 0) if isinstance(error, Refused) else 0
             words = str(error) if isinstance(error, BadValue) else f"{type(error).__name__}: {error}"
             known = isinstance(error, BadValue)

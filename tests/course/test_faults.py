@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment, FileSystemLoader
 
 from course import faults
 from tests.course.test_contributing import WIDGET as GUIDE
 from tests.course.test_contributing import skeleton
-from tests.course.test_fences import copy  # noqa: F401  a fixture
+from tests.course.test_fences import copy, run  # noqa: F401  the first is a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDGET = "widgets/foundations/faulty_widget.py"  # none that a reader of the guide makes
@@ -153,3 +154,64 @@ def test_a_fault_of_the_kit_keeps_its_traceback():
 def test_a_fault_that_knows_its_place_is_told_from_the_root():
     error = ValueError(f"{ROOT}/engine/x.py:3: too large")
     assert faults.one_line(error) == "engine/x.py:3: too large"
+
+
+def test_a_module_that_does_not_know_one_of_its_names_is_told_instead_of_the_lesson(tmp_path, monkeypatch):
+    monkeypatch.setattr(faults, "ROOT", tmp_path)
+    module = tmp_path / "engine" / "x.py"
+    module.parent.mkdir()
+    module.write_text("def state():\n    return memroy\n", encoding="utf-8")
+    known: dict = {}
+    exec(compile(module.read_text(), module, "exec"), known)
+    assert faults.of_code(raised(known["state"])) == "engine/x.py:2: NameError: name 'memroy' is not defined"
+    assert faults.of_code(raised(lambda: eval("stat(1)", known))) == ""  # the lesson's own
+    assert faults.of_code(raised(lambda: eval("stat(1", known))) == ""
+
+
+def test_a_template_is_told_with_its_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(faults, "ROOT", tmp_path)
+    place = tmp_path / "site" / "theme" / "main.html"
+    place.parent.mkdir(parents=True)
+    place.write_text("<p>\n{% bloc x %}\n", encoding="utf-8")
+    made = Environment(loader=FileSystemLoader(place.parent))
+    error = raised(lambda: made.get_template("main.html"))
+    assert (
+        faults.of_code(error)
+        == "site/theme/main.html:2: TemplateSyntaxError: Encountered unknown tag 'bloc'."
+    )
+    place.write_text("<p>\n\n{{ a.b }}\n", encoding="utf-8")
+    error = raised(lambda: made.get_template("main.html").render())
+    assert faults.of_code(error) == "site/theme/main.html:3: UndefinedError: 'a' is undefined"
+
+
+def test_of_what_mkdocs_says_the_line_with_a_place_is_kept():
+    said = ["ERROR   -  Error reading page 'x.md':\n", "ERROR   -  lessons/x.md:3: no 'a'\n", "Aborted!\n"]
+    assert faults.said_by_mkdocs(said) == "lessons/x.md:3: no 'a'"
+    said = ["Error: MkDocs encountered an error parsing the configuration file: while parsing\n"]
+    said += ["expected the node content\n", '  in "/a/mkdocs.yml", line 189, column 1\n']
+    assert faults.said_by_mkdocs(said) == "mkdocs.yml:189: while parsing expected the node content"
+    assert faults.said_by_mkdocs(["WARNING -  a link to nowhere\n"]) == "a link to nowhere"
+
+
+BROKEN = {  # file -> what is added to its end, and what the whole build says of it
+    "engine/catalog/gpus.toml": ("[broken\n", "this is not TOML"),
+    "engine/mechanism/memory.py": ("def (:\n", "SyntaxError: invalid syntax"),
+    "site/theme/main.html": ("{% bloc x %}\n", "TemplateSyntaxError: Encountered unknown tag 'bloc'."),
+    "mkdocs.yml": ("nav: [\n", "expected the node content"),
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_file_that_cannot_be_read_is_one_line_of_the_whole_build(copy, file):  # noqa: F811
+    added, words = BROKEN[file]
+    good = (copy / file).read_text(encoding="utf-8")
+    (copy / "lessons" / "index.md").write_text("# A page\n", encoding="utf-8")
+    (copy / file).write_text(good + added, encoding="utf-8")
+    try:
+        done = run(copy, "-m", "course.faults", "course.build")
+    finally:
+        (copy / file).write_text(good, encoding="utf-8")
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
+    assert re.match(rf"{re.escape(file)}:\d+: ", last) and words in last, last
+    assert [line for line in done.stderr.splitlines() if line.strip()] == [last]
