@@ -61,7 +61,7 @@ def keep() -> None:
 
 
 def read_templates() -> None:
-    """Finds a template that cannot be read, before mkdocs, which reads some only after all pages."""
+    """Finds a template that cannot be read; mkdocs reads some of them only after rendering all pages."""
     jinja = Environment(extensions=["jinja2.ext.i18n", "jinja2.ext.do"])
     for folder in TEMPLATES:
         for path in sorted((ROOT / folder).rglob("*.html")):

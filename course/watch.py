@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,6 +104,19 @@ def _forks():
     return context
 
 
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """A process that is started in here imports what it runs, but not the module that this one was started
+    as, whose imports take time and may have a fault."""
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name, None) for name in ("__spec__", "__file__")}
+    main.__spec__ = main.__file__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(kept)
+
+
 def _make(lessons: set[str], widgets: set[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from course import faults  # noqa: PLC0415  imported here, so that the new process gets its current state
@@ -140,7 +154,8 @@ class Workshop:
     def start(self) -> None:
         """Start a server with the current state of the code."""
         self.server = self.forks.Process(target=_serve, args=(self.arguments,))
-        self.server.start()
+        with _by_itself():
+            self.server.start()
         self.stale = False
 
     def stop(self) -> None:
@@ -179,7 +194,8 @@ class Workshop:
         """Build some lessons and widgets in a new process; returns whether that worked."""
         shutil.rmtree(NEXT, ignore_errors=True)
         maker = self.forks.Process(target=_make, args=(lessons, widgets))
-        maker.start()
+        with _by_itself():
+            maker.start()
         maker.join()
         return maker.exitcode == 0
 

@@ -32,6 +32,11 @@ def known_seconds() -> dict[str, list]:
     return json.loads(SECONDS.read_bytes()) if SECONDS.is_file() else {}
 
 
+def late() -> list[str]:
+    """The tests of the last ``make check`` for which no time was left."""
+    return json.loads(LATE.read_bytes()) if LATE.is_file() else []
+
+
 def _plan() -> dict:
     return json.loads(Path(os.environ[PLAN]).read_bytes()) if PLAN in os.environ else {}
 

@@ -1,6 +1,8 @@
 """``make dev``: which change is built how, and that what is built alone is what the whole build makes."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +87,27 @@ def test_a_fault_is_said_and_the_process_fails(tmp_path, monkeypatch, capfd):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
+
+
+def test_a_fault_in_what_a_quick_build_imports_is_one_line(tmp_path):
+    """Also where the module that `make dev` was started as would not be imported any more."""
+    for name in ("engine", "widgets", "course", "lessons"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    started = tmp_path / "started.py"
+    started.write_text(
+        "from pathlib import Path\nfrom engine.mechanism import memory\nfrom course import watch\n"
+        "if __name__ == '__main__':\n"
+        "    watch.LIBRARIES.clear()\n    Path(memory.__file__).write_text('def (')\n"
+        "    print(watch.Workshop([]).quick({'about.md'}, set()))\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, started],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "False", done.stderr
+    assert re.fullmatch(r"engine/mechanism/memory\.py:1: SyntaxError: .*\n", done.stderr), done.stderr
