@@ -159,6 +159,20 @@ def static(site):
 
 
 # -- the browser ---------------------------------------------------------------------------------------------
+PATIENCE_MS = 90_000  # how long a browser is waited for: a busy machine is no failure
+
+
+def patient(opens):
+    """What opens a window or a page, which then waits as long for whatever a test asks of it."""
+
+    def opened(**settings):
+        one = opens(**settings)
+        one.set_default_timeout(PATIENCE_MS)
+        return one
+
+    return opened
+
+
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
@@ -167,6 +181,7 @@ def browser():
         chromium = playwright.chromium
         path = machine.chromium(chromium.executable_path)
         opened = chromium.launch(executable_path=path, args=browsers.ARGUMENTS)
+        opened.new_context, opened.new_page = patient(opened.new_context), patient(opened.new_page)
         yield opened
         opened.close()
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Error, Page, Request, expect
 
 from tests.browser.hands import ALONE, NOT_COVERED, Hand, enter
 from tests.browser.server import Server
+from tests.conftest import PATIENCE_MS
 from widgets.kit.widget import all_widgets
 
 ICON = "/favicon.svg"
@@ -20,7 +21,7 @@ AHEAD = "prefetch"  # what was asked for in case it is needed, and is let go of 
 # a word on the machine, not on the page
 SLOW = "was preloaded using link preload but not used within a few seconds"
 
-expect.set_options(timeout=30_000)  # as long as Playwright waits for all else: a busy machine is no failure
+expect.set_options(timeout=PATIENCE_MS)  # as long as for all else
 
 
 @pytest.fixture(scope="session")
