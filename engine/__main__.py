@@ -349,7 +349,7 @@ def run_models(args: Namespace) -> Result:
             "year": m.year,
             "parameters": int(models.parameters(m)),
             "active_parameters": int(models.active_parameters(m)),
-            "layers": m.layers,
+            "layers": m.depth,
             "hidden": m.hidden,
             "heads": m.heads,
             "kv_heads": m.kv_heads,

@@ -19,7 +19,7 @@ def executed() -> strips.Run:
 
 
 def draw(width: float) -> Picture:
-    shown, layers = executed(), catalog.model(MODEL).layers
+    shown, layers = executed(), catalog.model(MODEL).depth
     busy = units.human(1 / NODES, "percent")
     cut = f"{layers} layers, cut into {NODES} stages"
     picture = Picture(

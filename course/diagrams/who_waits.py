@@ -22,7 +22,7 @@ def played(captured: int) -> dict:
     found = capture.kernels(
         "eager", model, layout.machine(catalog.gpu(GPU)), tp=1.0, batch=1.0, context=1024.0
     )
-    return capture.run(found, model.layers, launch_costs.ISSUE_S, captured, shown=2)
+    return capture.run(found, model.depth, launch_costs.ISSUE_S, captured, shown=2)
 
 
 def draw(width: float) -> Picture:

@@ -189,7 +189,7 @@ def published() -> list[dict]:
 def _alike(key: str) -> list[str]:
     """The models of the catalogue that a server cannot tell from this one, but for the words they know."""
     asked = catalog.model(key)
-    same = ("layers", "hidden", "heads", "kv_heads", "ffn", "experts")
+    same = ("depth", "hidden", "heads", "kv_heads", "ffn", "experts")
     return [
         other
         for other, model in catalog.all_models().items()

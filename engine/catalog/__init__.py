@@ -6,19 +6,16 @@ all by key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
-
-import numpy as np
 
 from engine.base.units import HOUR
 from engine.catalog import files
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
-from engine.catalog.models import Model
+from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
 
 
@@ -83,10 +80,10 @@ class CompiledStep:
     checked: str = ""
 
 
-def _build(kind: type, file: str | Path, key: str, entry: dict):
-    """A dataclass from a checked entry; an impossible value is reported with its file and line."""
+def _build(make: Callable, file: str | Path, key: str, entry: dict):
+    """What an entry that was checked describes; an impossible value is reported with its file and line."""
     try:
-        return kind(key=key, **entry)
+        return make(key=key, **entry)
     except ValueError as error:
         raise ValueError(f"{files.where(file, key)}: {key!r}: {error}") from None
 
@@ -110,10 +107,15 @@ def all_gpus() -> dict[str, Gpu]:
     return _load("gpus.toml", Gpu)
 
 
+# what an entry may say of a model: its own fields, and the short keys of its layers
+OF_A_MODEL = (Model, ModelSizes)
+
+
 @lru_cache(None)
 def all_models() -> dict[str, Model]:
     """Every model of the catalogue, by key."""
-    return _load("models.toml", Model)
+    entries = files.table("models.toml", OF_A_MODEL)
+    return {key: _build(described, "models.toml", key, entry) for key, entry in entries.items()}
 
 
 @lru_cache(None)
@@ -193,17 +195,14 @@ def model(key: str) -> Model:
     """The model of this key: the shape of a transformer, from which every count follows.
 
     >>> shape = engine.model("deepseek-v3")
-    >>> shape.layers, shape.hidden, shape.experts, shape.top_k
+    >>> shape.depth, shape.hidden, shape.experts, shape.top_k
     """
     return _pick("model", all_models(), key)
 
 
-def models_together(keys: Sequence[str]) -> SimpleNamespace:
-    """Several models as one object whose numbers are arrays, so that a formula evaluates them all at once.
-    Texts are left out."""
-    several = [model(key) for key in keys]
-    numbers = [field.name for field in fields(Model) if not isinstance(getattr(several[0], field.name), str)]
-    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in several]) for name in numbers})
+def models_together(keys: Sequence[str]) -> Together:
+    """Several models as one object whose numbers are arrays, so that a formula evaluates them all at once."""
+    return Together([model(key) for key in keys])
 
 
 def recipe(key: str) -> Recipe:
@@ -273,7 +272,8 @@ def price(gpu_key: str, provider: str | None = None) -> Price:
 
 
 def model_from_file(path: str | Path) -> Model:
-    """A model of your own: a TOML file with the catalogue's keys, flat or under one [key] table."""
+    """A model of your own: a TOML file with the catalogue's keys, flat or under one [key] table; instead of
+    the short keys of its layers it may have ``groups`` of them (``models.group_from``)."""
     file = Path(path).absolute()
     try:
         entry = files.read(file)
@@ -284,4 +284,5 @@ def model_from_file(path: str | Path) -> Model:
         key, entry = next(iter(entry.items()))
     key = entry.pop("key", key)
     entry.setdefault("name", key)
-    return _build(Model, file, key, files.checked(file, key, entry, Model))
+    kind = (Model, Grouping) if "groups" in entry else OF_A_MODEL
+    return _build(described, file, key, files.checked(file, key, entry, kind))

@@ -48,8 +48,9 @@ def _not_toml(name: str | Path, lines: list[str], words: str) -> str:
 def table(name: str, kind: Any, **named: Callable[[str], object]) -> dict[str, Any]:
     """Every entry of one file, checked: key -> fields.
 
-    ``kind`` is a dataclass or a TypedDict that says what an entry holds, or ``list[kind]`` where an entry is
-    a list of them. A field in ``named`` holds the key of another entry and is replaced by that entry.
+    ``kind`` is a dataclass or a TypedDict that says what an entry holds, several of them that say it
+    together, or ``list[kind]`` where an entry is a list of them. A field in ``named`` holds the key of
+    another entry and is replaced by that entry.
     """
     return {key: checked(name, key, value, kind, **named) for key, value in read(name).items()}
 
@@ -110,8 +111,13 @@ def _found(find: Callable[[str], object], name: str | Path, key: str, field: str
 
 @cache
 def _allowed(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(field -> annotation, the required fields) of a dataclass or a TypedDict; the key comes from the
-    heading."""
+    """(field -> annotation, the required fields) of a dataclass or a TypedDict, or of several, of which a
+    later one says what a field of several is; the key comes from the heading."""
+    if isinstance(kind, tuple):
+        parts = [_allowed(each) for each in kind]
+        hints = {name: hint for each, _ in parts for name, hint in each.items()}
+        needed = {name: name in required for each, required in parts for name in each}
+        return hints, tuple(name for name in hints if needed[name])
     hints = {name: hint for name, hint in typing.get_type_hints(kind).items() if name != "key"}
     if not is_dataclass(kind):
         written = typing.get_type_hints(kind, include_extras=True)
@@ -138,6 +144,8 @@ def _fault(value: Any, kind: Any) -> str:
             return f"a table with no keys but {', '.join(hints)}"
         faults = (f"a table whose {key} is {_fault(each, hints[key])}" for key, each in value.items())
         return next((fault for fault in faults if not fault.endswith(" is ")), "")
+    if kind is dict:
+        return "" if isinstance(value, dict) else "a table"
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
     if kind is str:

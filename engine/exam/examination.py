@@ -20,7 +20,7 @@ from engine.base.program import program
 from engine.base.types import Real, Truth
 from engine.base.units import DAY
 from engine.calibration import bands
-from engine.catalog.models import Model
+from engine.catalog.models import described
 from engine.exam import missions
 from engine.exam.missions import NO_CEILING, PLAIN_SCHEDULE, Spec
 from engine.mechanism import flops
@@ -191,7 +191,7 @@ def spec(seed: Real) -> Spec:
     """The spec with this number."""
     d = drawn(seed)
     sizes = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "experts", "top_k", "expert_ffn")
-    model = Model("drawn", "drawn", head_dim=HEAD_DIM, **{name: d[name] for name in sizes})
+    model = described("drawn", "drawn", head_dim=HEAD_DIM, **{name: d[name] for name in sizes})
     return Spec(
         model,
         ops.select(d["gpu"], MACHINES),

@@ -27,7 +27,6 @@ from engine.step.cases import Case, Layouts
 from engine.step.constraints import of_some_framework
 from engine.step.layout import Machine, machine
 from engine.step.legality import RULES, Facts
-from engine.step.own import as_model
 
 NO_CEILING = 1e18
 PLAIN_SCHEDULE = float(cases.SCHEDULE_KEYS.index("1f1b"))
@@ -177,7 +176,7 @@ def _mission(key: str, entry: dict) -> Mission:
 def case(mission: Mission | Spec) -> Case:
     """The mission's job in the form that the planner takes: its answer is one that some framework can run."""
     return Case(
-        as_model(mission.model),
+        mission.model,
         mission.at.chip,
         mission.at.wires,
         mission.hbm_bytes,
@@ -208,7 +207,7 @@ def faults(mission: Mission | Spec, a: Layouts) -> Truth:
     model = mission.model
     found = Facts(
         model.heads,
-        model.layers,
+        model.depth,
         model.experts,
         mission.batch,
         mission.seq,

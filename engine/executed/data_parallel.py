@@ -429,7 +429,7 @@ def simulate_step(
 ) -> dict[str, Real]:
     """``overlap`` for a dense model of the catalogue, or for somebody's ``own`` step (own_step), with
     textbook rings: forward 2·P·T, backward 4·P·T."""
-    check.between(0, 0, experts=model.experts, kv_lora=model.kv_lora)
+    check.between(0, 0, experts=model.experts, kv_lora=model.attention.kv_lora)
     first_bucket_bytes = first_or_default(first_bucket_bytes, bucket_bytes)
     check.positive(
         flops_per_s=flops_per_s,
@@ -442,7 +442,7 @@ def simulate_step(
     return overlap(
         flops.forward_flops(params, tokens) / flops_per_s,
         flops.backward_flops(params, tokens) / flops_per_s,
-        model.layers,
+        model.depth,
         models.layer_tensors(model) * bytes_per_gradient,
         models.head_parameters(model) * bytes_per_gradient,
         model.vocab * model.hidden * bytes_per_gradient,

@@ -130,8 +130,8 @@ def transformer_layer(
 ) -> Layer:
     """``layer`` for one of a model's dense layers, in bf16 and with FlashAttention; ``recompute`` 1 keeps
     only its input and rebuilds the rest (``memory.kept_per_token``)."""
-    kept = tokens * memory.kept_per_token(model, 1, 1, 1, memory.FULL * recompute, 1, False)
-    whole = tokens * memory.kept_per_token(model, 1, 1, 1, memory.NO_RECOMPUTE, 1, False)
+    kept = tokens * memory.kept_per_token(model, 1, 1, 1, memory.FULL * recompute, 1, 0)
+    whole = tokens * memory.kept_per_token(model, 1, 1, 1, memory.NO_RECOMPUTE, 1, 0)
     return layer(
         models.layer_parameters(model),
         tokens,

@@ -10,10 +10,9 @@ here: what no override gives is assumed, and said so.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from engine.catalog.models import Model
+from engine.catalog.models import Model, resized
 from engine.launch import megatron
 from engine.launch.known_models import named
 from engine.launch.settings import FLAG, TEXT, Assumed, Draft, Field, Setting
@@ -114,7 +113,8 @@ def overridden(d: Draft, found: Model) -> Model:
         if heads < 1 or hidden % heads:
             raise ValueError(f"hidden_size {hidden} must be a multiple of num_attention_heads {heads}")
         sizes["head_dim"] = hidden // heads
-    return replace(found, key="own", name=f"{found.name} with other sizes", published_params=0.0, **sizes)
+    name = f"{found.name} with other sizes"
+    return resized(found, key="own", name=name, published_params=0.0, **sizes)
 
 
 def of_recipe(d: Draft) -> Model:

@@ -455,8 +455,8 @@ def _launch(
             if found.framework == "hugging_face":
                 _deepspeed_beside(draft, found)
     model = _model(gathered, draft, program or module, framework)
-    if model.layers > MOST_LAYERS:
-        raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.layers:,}")
+    if model.depth > MOST_LAYERS:
+        raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
     job = layout = server = None
     if program:
         server, precision, count = servers.serving(draft, model, program)

@@ -10,8 +10,7 @@ from typing import Any
 
 from engine import catalog
 from engine.catalog import config_json
-from engine.catalog.models import Model
-from engine.step.own import KINDS
+from engine.catalog.models import KINDS, Model, described
 
 # words in a name that say how the weights were trained or stored, and nothing of their shape
 DROPPED_TEXT = """
@@ -103,7 +102,7 @@ def from_config(text: str) -> Model:
     whole: dict[str, Any] = {
         name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
     }
-    return Model(
+    return described(
         key="config.json",
         name="the model of config.json",
         max_context=config_json.context(text),

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine import catalog
-from engine.catalog.models import Model
+from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
 from engine.launch.known_models import named
 from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field
@@ -174,7 +174,7 @@ def model(draft: Draft) -> Model:
     window, windowed_layers = _windows(d, layers)
     norm = d.get("normalization", "LayerNorm")
     width = d.given("head_dim") or (128 if latent else hidden // heads)
-    return Model(
+    return described(
         key="own",
         name="the model of these arguments",
         layers=layers,
@@ -448,13 +448,13 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
         1, d.get("global_batch", micro * dp, "micro-batch × data-parallel ranks, Megatron-LM's default")
     )
     seq = max(1, d.get("seq", 2048, "no --seq-length"))
-    chunks = max(1, chunked(d, shape.layers, pp))
+    chunks = max(1, chunked(d, shape.depth, pp))
     first, last = d.given("first_layers") or 0, d.given("last_layers") or 0
     if pp > 1 and (first or last):
-        even = stage_layers(float(shape.layers), float(pp), float(chunks))
+        even = stage_layers(float(shape.depth), float(pp), float(chunks))
         if (first or even.full, last or even.full) == (even.first, even.last):
             first = last = 0  # what the engine does by itself where layers do not divide evenly
-    most = -(-shape.layers // pp)
+    most = -(-shape.depth // pp)
     recompute, some = recomputed(d, chunks, most)
     precision, state = recipe(d)
     parallel = bool(d.given("sequence_parallel")) and tp > 1
@@ -504,7 +504,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
 def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
     """What Megatron-LM refuses, in its words."""
     ranks = a.tp * a.pp * a.cp
-    counted = m.layers + bool(d.given("embedding_counts")) + bool(d.given("loss_counts"))
+    counted = m.depth + bool(d.given("embedding_counts")) + bool(d.given("loss_counts"))
     if a.gpus % ranks:
         d.refuse(
             f"AssertionError: world size ({a.gpus}) is not divisible by total_model_size "
@@ -529,7 +529,7 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             f"tensor_model_parallel_size ({a.tp}).",
             "tp",
         )
-    elif not m.kv_lora and m.kv_heads % a.tp:
+    elif not m.attention.latent and m.kv_heads % a.tp:
         d.refuse(
             f"ValueError: num_query_groups ({m.kv_heads}) must be a multiple of "
             f"tensor_model_parallel_size ({a.tp}).",

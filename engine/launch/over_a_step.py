@@ -221,7 +221,7 @@ def _shares(found: Estimate) -> list[float]:
     """The parts in which a layer keeps its activations: one tensor where all is recomputed."""
     if found.layout.recompute == "full" and not found.layout.recompute_layers:
         return [1.0]
-    kept = [float(part) for part in memory.layer_values(shape(found.model), False) if part > 0]
+    kept = [float(part) for part in memory.layer_values(shape(found.model), 0) if part > 0]
     return [part / sum(kept) for part in kept]
 
 

@@ -90,7 +90,7 @@ def about(report: Report) -> list[str]:
         return []
     model = launch.model
     size = human(float(parameters(model)), "params")
-    shape = f"{model.name}: {size} parameters in {model.layers} layers of {model.hidden:,}"
+    shape = f"{model.name}: {size} parameters in {model.depth} layers of {model.hidden:,}"
     if launch.layout is None or launch.job is None:
         return [shape]
     a, job = launch.layout, launch.job

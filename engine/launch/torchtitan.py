@@ -160,7 +160,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
 
 def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
     """What torchtitan refuses of tensor ranks and experts (parallel_dims.py; heads of models/llama3)."""
-    if not shape.kv_lora and shape.kv_heads % tp:
+    if not shape.attention.latent and shape.kv_heads % tp:
         d.refuse(
             f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head "
             f"of the {shape.kv_heads} of keys and values",
@@ -223,7 +223,7 @@ def pipelined(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
     looped, each = written.lower() in LOOPED, d.given("layers_per_stage")
     per_rank = TWO if looped else 1
     if each:
-        stages = -(-(shape.layers + 2) // each)
+        stages = -(-(shape.depth + 2) // each)
         if stages % pp:
             d.refuse(
                 f"ValueError: Number of virtual stages ({stages}) must be divisible by pipeline parallel "
@@ -255,13 +255,13 @@ def checkpointed(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
     if mode == "selective":
         option = d.get("ac_option", "2")
         every = int(option) if option.isdigit() and int(option) else 2
-        if not option.isdigit() and shape.gated and not shape.experts and not shape.kv_lora:
+        if not option.isdigit() and shape.gated and not shape.experts and not shape.attention.latent:
             return "every_other", 0
         if not option.isdigit():
             d.assume(
                 "recompute_layers", "half of them", "about what selective checkpointing by operator saves"
             )
-        return "full", max(1, -(-shape.layers // pp) // every)
+        return "full", max(1, -(-shape.depth // pp) // every)
     return ("full", 0) if mode == "full" else ("none", 0)
 
 

@@ -63,16 +63,17 @@ def parts_bytes(
     )
 
 
-def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, moe=False):
+def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block=0):
     """``memory.layer_activation_bytes``, for 2-byte values, at the recipe's width; masks take 1 byte.
 
     Dropout masks are 2·h of a token's 34·h bytes and a·s of its 5·a·s (Korthikanti et al. section 4.1).
     """
     width = recipe.activation_bytes / 2
     counted = memory.layer_activation_bytes(
-        model, seq, micro_batch, recompute=recompute, flash=flash, moe=moe
+        model, seq, micro_batch, recompute=recompute, flash=flash, block=block
     )
-    scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), model.heads * seq, 0)
+    heads = models.blocks(model)[block][1][0].heads
+    scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), heads * seq, 0)
     masks = seq * micro_batch * model.dropout * ops.where(recompute == FULL, 0, 2 * model.hidden + scores)
     return counted * width - masks * (width - 1)
 
@@ -81,17 +82,16 @@ def _batch_bytes(model, recipe, seq, micro_batch, recompute, flash):
     """What a batch leaves behind: stored activations, the loss's logits, and what recomputation rebuilds in
     one layer (all of it under full recompute, its scores under selective)."""
 
-    def layer(recompute, moe):
-        return _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, moe)
+    def layer(recompute, block):
+        return _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block)
 
-    def rebuilt(moe):
-        return layer(NO_RECOMPUTE, moe) - ops.where(recompute == FULL, 0, layer(recompute, moe))
-
-    kept = models.dense_layers(model) * layer(recompute, False) + models.moe_layers(model) * layer(
-        recompute, True
-    )
+    kept, rebuilt = 0.0, 0.0
+    for block, (count, _) in enumerate(models.blocks(model)):
+        kept = kept + count * layer(recompute, block)
+        its = layer(NO_RECOMPUTE, block) - ops.where(recompute == FULL, 0, layer(recompute, block))
+        rebuilt = ops.where(count > 0, its, rebuilt)
     logits = memory.logits_peak_bytes(model, seq, micro_batch, bytes_per_logit=recipe.logit_bytes)
-    return kept, logits, ops.where(model.experts > 0, rebuilt(True), rebuilt(False))
+    return kept, logits, rebuilt
 
 
 def rebuilds_most(

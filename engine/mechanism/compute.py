@@ -13,9 +13,10 @@ from engine.calibration.grouped import experts_s, trained_experts_s
 from engine.calibration.products import gemm_s, quantise_s, trained_product_s
 from engine.mechanism import flops
 from engine.mechanism.matmul import Chip, stream_s
+from engine.mechanism.shape import mean_of
 
 if TYPE_CHECKING:
-    from engine.mechanism.shape import Product, Shape
+    from engine.mechanism.shape import Attended, Product, Routed, Shape
 
 GRADIENT_SUM_BYTES = 8.0  # a weight gradient is added to an fp32 sum, which is read and written
 LOGIT_BYTES = (
@@ -87,40 +88,48 @@ def cast_s(rows: Real, width: Real, at: Chip) -> Real:
 
 
 def attention_by_kind(
-    shape: Shape, tokens: Real, seq: Real, heads: Real, at: Chip, kernels: str = "library"
-) -> tuple[Real, Real]:
-    """Forward time of fused attention in a layer without a window and in one with a window. PyTorch's own
-    call is FlashAttention-2, whether compiled or not."""
+    shape: Shape, tokens: Real, seq: Real, tp: Real, at: Chip, kernels: str = "library"
+) -> tuple[Real, ...]:
+    """Forward time of fused attention in a layer of each of ``shape.attended``. PyTorch's own call is
+    FlashAttention-2, whether compiled or not."""
     if not check.is_trusted():
-        check.positive(tokens=tokens, seq=seq, heads=heads)
-    width = 0.5 * (shape.qk_dim + shape.value_dim)
-    sequences, kv_heads = tokens / seq, heads * (shape.kv_heads / shape.heads)
-    kernel = at.attention if kernels == "library" else at.flash_2
-    full_s = fused_s(sequences, seq, heads, kv_heads, width, kernel)
-    if ops.is_zero(shape.windowed_share):
-        return full_s, full_s
-    return full_s, fused_s(sequences, seq, heads, kv_heads, width, kernel, shape.span_window)
+        check.positive(tokens=tokens, seq=seq, tp=tp)
+    sequences, kernel = tokens / seq, at.attention if kernels == "library" else at.flash_2
+    found = []
+    for kind in shape.attended:
+        heads, width = kind.heads / tp, 0.5 * (kind.qk_dim + kind.value_dim)
+        kv_heads = heads * (kind.kv_heads / kind.heads)
+        window = (kind.window,) if kind.windowed else ()
+        found.append(fused_s(sequences, seq, heads, kv_heads, width, kernel, *window))
+    return tuple(found)
 
 
 def core_attention_s(
-    shape: Shape, tokens: Real, seq: Real, heads: Real, flash: bool, at: Chip, kernels: str = "library"
+    shape: Shape, tokens: Real, seq: Real, tp: Real, flash: bool, at: Chip, kernels: str = "library"
 ) -> tuple[Real, Real]:
-    """Scores and weighted sum, forward and backward: either fused (only the causal part), or as two batched
-    products where the whole score matrix is written, scaled, masked, dropped out and read again."""
+    """Scores and weighted sum in a mean layer, forward and backward: either fused (only the causal part), or
+    as two batched products where the whole score matrix is written, scaled, masked, dropped out and read
+    again."""
     if not check.is_trusted():
-        check.positive(tokens=tokens, seq=seq, heads=heads)
+        check.positive(tokens=tokens, seq=seq, tp=tp)
     if flash:
-        full_s, windowed_s = attention_by_kind(shape, tokens, seq, heads, at, kernels)
-        forward = full_s + shape.windowed_share * (windowed_s - full_s)
+        forward = mean_of(shape.attended, attention_by_kind(shape, tokens, seq, tp, at, kernels))
         return forward, forward * BACKWARD_OF_FLASH
+    each = [_written_attention_s(kind, tokens, seq, tp, at, shape.dropout) for kind in shape.attended]
+    return mean_of(shape.attended, [f for f, _ in each]), mean_of(shape.attended, [b for _, b in each])
+
+
+def _written_attention_s(kind: Attended, tokens, seq, tp, at: Chip, dropout) -> tuple[Real, Real]:
+    """``core_attention_s`` of one kind, where the scores are written."""
+    heads = kind.heads / tp
     batch = tokens / seq * heads
-    two_products = gemm_s(seq, seq, shape.qk_dim, at.wide, batch) + gemm_s(
-        seq, shape.value_dim, seq, at.wide, batch
+    two_products = gemm_s(seq, seq, kind.qk_dim, at.wide, batch) + gemm_s(
+        seq, kind.value_dim, seq, at.wide, batch
     )
     scores = tokens * seq * heads
     return (
-        two_products + stream_s((4.0 + 5.0 * shape.dropout) * scores, at),
-        2.0 * two_products + stream_s((6.0 + 5.0 * shape.dropout) * scores, at),
+        two_products + stream_s((4.0 + 5.0 * dropout) * scores, at),
+        2.0 * two_products + stream_s((6.0 + 5.0 * dropout) * scores, at),
     )
 
 
@@ -153,21 +162,23 @@ def layer(
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
         check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
-    heads = shape.heads / tp
-    attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at, kernels)
+    attention_f, attention_b = core_attention_s(shape, tokens, seq, tp, flash, at, kernels)
     dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, fused, at)
-    width = shape.ffn * (1.0 - shape.moe_share)
-    if shape.mlp:
-        share = 1.0 - shape.moe_share
-        f, b, w = products_s(shape.mlp, tokens, tp, fused, at)
-        dense_f, dense_b, dense_w = dense_f + share * f, dense_b + share * b, dense_w + share * w
-    experts_f = 0.0
-    if shape.expert:
-        experts_f, experts_b, experts_w, routed = _experts(
-            shape, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows, one_by_one
+    width, experts_f = 0.0, 0.0
+    for part in shape.dense:
+        f, b, w = products_s(part.products, tokens, tp, fused, at)
+        dense_f, dense_b, dense_w = (
+            dense_f + part.share * f,
+            dense_b + part.share * b,
+            dense_w + part.share * w,
         )
-        dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
-        width = width + routed
+        width = width + part.width * part.share
+    for part in shape.routed:
+        part_f, experts_b, experts_w, routed = _experts(
+            shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows, one_by_one
+        )
+        dense_f, dense_b, dense_w = dense_f + part_f, dense_b + experts_b, dense_w + experts_w
+        experts_f, width = experts_f + part_f, width + routed
     moved_f, moved_b = moved_bytes(shape, tp, whole_ranks, width, kernels)
     launches = kernels_of(shape)
     forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), launches * at.launch_s)
@@ -204,18 +215,18 @@ def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tu
     one; backward it also reads the gradient.
     """
     hidden = shape.hidden / whole_ranks
-    heads = (
-        (
-            4.0 * (shape.heads + 2.0 * shape.kv_heads)
-            + ops.where(shape.max_positions > 0.0, 0.0, 4.0 * (shape.heads + shape.kv_heads))
-        )
-        * shape.qk_dim
-        / tp
-    )
+    split = 4.0 * (shape.query_values + 2.0 * shape.key_values)
+    heads = (split + _turned(shape, 4.0)) / tp
     return (
         (20.0 + 2.0 * shape.dropout) * hidden + heads + (4.0 + 2.0 * shape.gated) * width / tp,
         (32.0 + 10.0 * shape.dropout) * hidden + heads + (6.0 + 4.0 * shape.gated) * width / tp,
     )
+
+
+def _turned(shape, bytes_per_value):
+    """Bytes per token that rotating queries and keys moves."""
+    both = shape.query_values + shape.key_values
+    return ops.where(shape.max_positions > 0.0, 0.0, bytes_per_value * both)
 
 
 def moved_bytes(
@@ -238,9 +249,9 @@ def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple
     """
     gated = 1.0 * shape.gated
     hidden = shape.hidden / whole_ranks
-    turned = ops.where(shape.max_positions > 0.0, 0.0, 20.0 * (shape.heads + shape.kv_heads))
-    copied = ops.where(shape.kv_heads < shape.heads, 4.0 * (shape.heads + shape.kv_heads), 0.0)
-    heads = (turned + copied) * shape.qk_dim / tp
+    both = shape.query_values + shape.key_values
+    copied = ops.where(shape.key_values < shape.query_values, 4.0 * both, 0.0)
+    heads = (_turned(shape, 20.0) + copied) / tp
     return (
         (20.0 + 64.0 * gated + 2.0 * shape.dropout) * hidden + heads + (4.0 + 6.0 * gated) * width / tp,
         (36.0 + 178.0 * gated + 10.0 * shape.dropout) * hidden + heads + (6.0 + 12.0 * gated) * width / tp,
@@ -248,15 +259,15 @@ def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple
 
 
 def _routed_layer(
-    shape: Shape, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real, at: Chip
+    shape: Shape, part: Routed, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real, at: Chip
 ) -> tuple[tuple[Real, Real, Real, Real, Real, Real, Real], Real, Real]:
     """A GPU's routed experts as the arguments of ``grouped`` (rows, experts with rows, experts held, tokens
     received, hidden and expert width, gate), and the time to cast their operands, forward and backward."""
     # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
     # zero
-    held, top_k = ops.maximum(1.0, shape.experts / ep), ops.maximum(1.0, shape.top_k)
+    held, top_k = ops.maximum(1.0, part.experts / ep), ops.maximum(1.0, part.top_k)
     came = imbalance * tokens * expert_tp / tp
-    rows, width = came * top_k, ops.maximum(1.0, shape.expert_ffn / expert_tp)
+    rows, width = came * top_k, ops.maximum(1.0, part.width / expert_tp)
     layer = (
         rows,
         ops.minimum(held, rows),
@@ -264,24 +275,24 @@ def _routed_layer(
         came * ops.minimum(top_k, ep),
         shape.hidden,
         width,
-        shape.gated,
+        part.gated,
     )
     hidden_s = cast_s(rows, shape.hidden, at)
     return (
         layer,
         hidden_s + cast_s(rows, width, at),
-        hidden_s + cast_s(rows, (1.0 + shape.gated) * width, at),
+        hidden_s + cast_s(rows, (1.0 + part.gated) * width, at),
     )
 
 
 def _experts(
-    shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows, one_by_one
+    shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows, one_by_one
 ):
-    """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
-    width over which the shared experts' activation functions run (for the whole tensor group, as with a dense
-    MLP)."""
-    share = shape.moe_share
-    layer, casts_f, casts_b = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
+    """Routed and shared experts of one kind in an average layer: forward, backward and weight-gradient times,
+    and the MLP width over which the shared experts' activation functions run (for the whole tensor group, as
+    with a dense MLP)."""
+    share = part.share
+    layer, casts_f, casts_b = _routed_layer(shape, part, tokens, tp, ep, expert_tp, imbalance, at)
     if one_by_one:
         f, b, w = _one_by_one_s(layer, expert_tp, at)
     else:
@@ -299,10 +310,10 @@ def _experts(
         sort_s = ops.where(held > 1.0, stream_s(SORTED_BYTES * rows * hidden, at), 0.0)
         f, b = f + sort_s, b + sort_s
     width = 0.0
-    if shape.shared:
-        f2, b2, w2 = products_s(shape.shared, tokens, tp, fused, at)
+    if part.shared:
+        f2, b2, w2 = products_s(part.shared, tokens, tp, fused, at)
         f, b, w = f + f2, b + b2, w + w2
-        width = shape.shared_experts * shape.shared_ffn
+        width = part.shared_width
     return share * f, share * b, share * w, share * width
 
 
@@ -405,10 +416,9 @@ def again(
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
         check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
-    seconds, moved = 0.0, 0.0
-    dense, gate = 1.0 - shape.moe_share, 4.0 + 2.0 * shape.gated
+    seconds, moved, gate = 0.0, 0.0, 4.0 + 2.0 * shape.gated
     if "core_attn" in modules:
-        seconds = seconds + core_attention_s(shape, tokens, seq, shape.heads / tp, flash, at, kernels)[0]
+        seconds = seconds + core_attention_s(shape, tokens, seq, tp, flash, at, kernels)[0]
     if "every_other" in modules:
         for products, repeats in every_other(shape):
             seconds = seconds + repeats * _forward_s(products, tokens, tp, at)
@@ -416,23 +426,25 @@ def again(
     if "layernorm" in modules:
         moved = moved + 8.0 * shape.hidden / whole_ranks
     if "mla_up_proj" in modules:
-        seconds = seconds + shape.has_latents * _forward_s(shape.up_projections, tokens, tp, at)
-        moved = moved + 4.0 * (shape.heads + shape.kv_heads) * shape.qk_dim / tp * shape.has_latents
+        seconds = seconds + _forward_s(shape.up_projections, tokens, tp, at)
+        moved = moved + 4.0 * shape.latent_values / tp
+    dense = 1.0 - shape.moe_share
     if "mlp" in modules:
-        seconds = seconds + dense * _forward_s(shape.mlp, tokens, tp, at)
-        moved = moved + dense * gate * shape.ffn / tp
-    if shape.expert:
+        for part in shape.dense:
+            seconds = seconds + part.share * _forward_s(part.products, tokens, tp, at)
+            moved = moved + part.share * gate * part.width / tp
+    for part in shape.routed:
         everything = "moe" in modules
         if everything:
-            layer, casts_s, _ = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
-            seconds = seconds + shape.moe_share * (experts_s(*layer, at.experts) + casts_s)
+            layer, casts_s, _ = _routed_layer(shape, part, tokens, tp, ep, expert_tp, imbalance, at)
+            seconds = seconds + part.share * (experts_s(*layer, at.experts) + casts_s)
         elif "moe_act" in modules:
             clamped = CLAMPED_BYTES * shape.biases if by_operators else 0.0
-            rows = shape.moe_share * shape.top_k * imbalance / tp
-            moved = moved + rows * (gate + clamped) * shape.expert_ffn
+            rows = part.share * part.top_k * imbalance / tp
+            moved = moved + rows * (gate + clamped) * part.width
         if everything or "shared_experts" in modules:
-            seconds = seconds + shape.moe_share * _forward_s(shape.shared, tokens, tp, at)
-            moved = moved + shape.moe_share * gate * shape.shared_experts * shape.shared_ffn / tp
+            seconds = seconds + part.share * _forward_s(part.shared, tokens, tp, at)
+            moved = moved + part.share * gate * part.shared_width / tp
     return Again(
         seconds + stream_s(tokens * moved, at),
         # a dense layer has two such pairs of collectives, a layer of experts one
@@ -445,7 +457,7 @@ def every_other(shape: Shape) -> tuple[tuple[tuple[Product, ...], Real], ...]:
     """The products of a gated dense layer, and which share of their FLOPs recomputing every second one
     repeats: two of queries, keys, values and output, which are half of them with any number of key heads;
     and one of gate, up and down."""
-    return (shape.attention, 0.5), (shape.mlp, 1.0 / 3.0)
+    return (shape.attention, 0.5), *((part.products, 1.0 / 3.0) for part in shape.dense)
 
 
 def _forward_s(products, rows, tp, at: Chip):
@@ -460,21 +472,22 @@ def repeated_flops_per_token(
     each, and with ``core_attn`` the attention's own. Norms and activation functions have no products."""
     if not check.is_trusted():
         check.whole(seq=seq)
-    moe = shape.moe_share
     found = flops.attention_flops_per_token(shape, seq, causal) if "core_attn" in modules else 0.0
     layer = 0.0
     if "mla_up_proj" in modules:
-        layer = layer + shape.has_latents * _products_flops(shape.up_projections)
+        layer = layer + _products_flops(shape.up_projections)
     if "every_other" in modules:
         for products, repeats in every_other(shape):
             layer = layer + repeats * _products_flops(products)
     if "mlp" in modules:
-        layer = layer + (1.0 - moe) * _products_flops(shape.mlp)
-    if "moe" in modules:
-        layer = layer + moe * shape.top_k * _products_flops(shape.expert)
-    if "moe" in modules or "shared_experts" in modules:
-        layer = layer + moe * _products_flops(shape.shared)
-    return found + shape.layers * layer
+        for part in shape.dense:
+            layer = layer + part.share * _products_flops(part.products)
+    for part in shape.routed:
+        if "moe" in modules:
+            layer = layer + part.share * part.top_k * _products_flops(part.products)
+        if "moe" in modules or "shared_experts" in modules:
+            layer = layer + part.share * _products_flops(part.shared)
+    return found + shape.depth * layer
 
 
 def _products_flops(products) -> Real:

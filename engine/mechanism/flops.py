@@ -6,7 +6,7 @@ whatever is computed twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.base import check, ops
 from engine.base.types import Real
@@ -44,32 +44,20 @@ def training_flops(params: Real, tokens: Real) -> Real:
 def matmul_parameters(model: Shape | models.Model) -> Real:
     """Weights that each token is multiplied by: active matrices and the output layer; the input embedding is
     a lookup."""
-    sizes: Any = model  # a Shape has all the fields of its model
-    dense, routed = _mlp_matrices(model)
-    return (
-        model.layers * models.attention_matrices(sizes)
-        + models.dense_layers(sizes) * dense
-        + models.moe_layers(sizes) * routed
-        + model.vocab * model.hidden
-    )
-
-
-def _mlp_matrices(model):
-    """MLP weights that a token is multiplied by: in a dense layer, and in one with experts."""
-    matrices = 2 + model.gated
-    width = model.top_k * model.expert_ffn + model.shared_experts * model.shared_ffn
-    return matrices * model.hidden * model.ffn, model.hidden * (matrices * width + model.experts)
+    attention = sum(count * kind.matrices for count, kind in models.attentions(model))
+    mlp = sum(count * kind.matrices for count, kind in models.mlps(model))
+    return attention + mlp + model.vocab * model.hidden
 
 
 def mtp_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
     """FLOPs that one multi-token prediction module adds to ``training_flops_per_token`` (DeepSeek-V3,
     arXiv:2412.19437 section 2.2): one more layer like the last ones, the projection of two hidden states to
     one, 2h², and the shared output layer again. DeepSeek-V3: 250 GFLOP per token without it, 260 with it."""
-    sizes: Any = model
-    dense, routed = _mlp_matrices(model)
-    layer = models.attention_matrices(sizes) + ops.where(model.experts > 0, routed, dense)
+    layer = 0.0
+    for count, (kind, mlp, _) in models.blocks(model):
+        layer = ops.where(count > 0, kind.matrices + mlp.matrices, layer)
     again = layer + 2 * model.hidden * model.hidden + model.vocab * model.hidden
-    return 3 * (2 * again + attention_flops_per_token(model, seq, causal) / model.layers)
+    return 3 * (2 * again + attention_flops_per_token(model, seq, causal) / model.depth)
 
 
 def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
@@ -81,14 +69,18 @@ def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Re
     """
     check.whole(seq=seq)
     check.between(0, 1, causal=causal)
-    latent = model.kv_lora > 0
-    dims = ops.where(latent, model.nope_dim + model.rope_dim + model.v_dim, 2 * model.head_dim)
-    window = ops.minimum(seq, ops.where(model.windowed_layers > 0, model.window, seq))
-    seen = ops.where(causal, seq / 2, seq)
-    average = ops.where(model.chunked, window / 2, window - window * window / (2 * seq))
-    seen_in_window = ops.where(causal, average, window)
-    layers_times_seen = (model.layers - model.windowed_layers) * seen + model.windowed_layers * seen_in_window
-    return 2 * model.heads * dims * layers_times_seen
+    found, before = 0, ops.where(causal, seq / 2, seq)
+    for count, (kind, window) in models.attended(model):
+        seen = before if window is None else _seen_in(window, seq, causal)
+        found = found + 2 * kind.heads * (kind.qk_dim + kind.value_dim) * (count * seen)
+    return found
+
+
+def _seen_in(window, seq, causal):
+    """Tokens that one sees on average within a window."""
+    width = ops.minimum(seq, window.tokens)
+    average = ops.where(window.chunked > 0, width / 2, width - width * width / (2 * seq))
+    return ops.where(causal, average, width)
 
 
 def forward_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:

@@ -140,9 +140,9 @@ class Kept(NamedTuple):
 
 
 def layer_values(
-    model: Shape | models.Model, moe: bool, saves_fp8: bool = False, weighs_early: bool = False
+    model: Shape | models.Model, block: int, saves_fp8: bool = False, weighs_early: bool = False
 ) -> Kept:
-    """Bytes that one token leaves behind in one layer.
+    """Bytes that one token leaves behind in one layer; ``block`` is its kind's place among ``models.blocks``.
 
     Korthikanti et al. section 4.1, generalised: 2-byte inputs of both blocks and both norms, and 1-byte
     dropout masks, are kept whole (10h); queries, keys, values, the attention's output and the inside of the
@@ -156,35 +156,40 @@ def layer_values(
     weight for an expert multiplies inside the activation function (Megatron-Core's ``weighted_swiglu``),
     so that what the expert puts out is not needed again.
     """
-    query, value_dim = _query_and_value_dims(model)
-    keys = ops.where(model.kv_lora > 0, model.heads, model.kv_heads)
+    attention, mlp, _ = models.blocks(model)[block][1]
+    moe = models.is_routed(mlp)
     saved = 1 if saves_fp8 else 2  # bytes of a product's input
     again = 1 if saves_fp8 else 0  # … and of an input that something else keeps in 16 bits as well
-    inner = 2 + 2 * model.gated + saved  # bytes per unit of MLP width: into and out of GeLU; gate, up and
-    routed = model.top_k * model.expert_ffn  # their product
+    inner = 2 + 2 * mlp.gated + saved  # bytes per unit of MLP width: into and out of GeLU; gate, up, product
     copies = saved if weighs_early else saved + 2  # bytes of a token at an expert: its input, and its output
     router = again if moe else 0  # the router's input stays in 16 bits
-    shared = model.shared_experts * inner * model.shared_ffn
+    keys = attention.key_heads * (attention.qk_dim + attention.value_dim)
+    inside, activated, shared = inner * mlp.width, 0, 0
+    if moe:
+        routed = mlp.top_k * mlp.width
+        inside, activated = (inner - saved) * routed + mlp.top_k * copies * model.hidden, saved * routed
+        shared = mlp.shared_experts * inner * mlp.shared_width
+        shared = shared + ops.where(mlp.shared_experts > 0, again * model.hidden, 0)
     return Kept(
         (4 + 2 * model.dropout) * model.hidden,
         (2 * saved + router) * model.hidden,
-        2 * (model.heads * query + keys * (query + value_dim)),
-        (2 + again) * model.heads * value_dim,
-        (inner - saved) * routed + model.top_k * copies * model.hidden if moe else inner * model.ffn,
-        saved * routed if moe else 0,
-        shared + ops.where(model.shared_experts > 0, again * model.hidden, 0) if moe else 0,
+        2 * (attention.heads * attention.qk_dim + keys),
+        (2 + again) * attention.heads * attention.value_dim,
+        inside,
+        activated,
+        shared,
     )
 
 
 def layer_parts(
-    model: Shape | models.Model, moe: bool, saves_fp8: bool = False, weighs_early: bool = False
+    model: Shape | models.Model, block: int, saves_fp8: bool = False, weighs_early: bool = False
 ) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
     the MLP's. The last two are split. A Shape has them computed already."""
     known = getattr(model, "kept_values", None)
-    if known and not (saves_fp8 or weighs_early):
-        return known[moe]
-    kept = layer_values(model, moe, saves_fp8, weighs_early)
+    if known is not None and not (saves_fp8 or weighs_early):
+        return known[block]
+    kept = layer_values(model, block, saves_fp8, weighs_early)
     return (kept.inputs + kept.norms, kept.projected + kept.attended, kept.mlp + kept.activated + kept.shared)
 
 
@@ -194,12 +199,12 @@ def dropped_per_token(
     tensor: Real,
     ranks_of_whole: Real,
     flash: Real,
-    moe: bool,
+    block: int,
     modules: tuple[str, ...],
     saves_fp8: bool = False,
     weighs_early: bool = False,
 ) -> Real:
-    """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of either kind.
+    """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of a kind.
 
     ``layernorm``: the outputs of both norms. ``mla_up_proj``: queries, keys and values of latent attention,
     minus the latents that they are recomputed from. ``core_attn``: the scores, which fused attention does not
@@ -211,21 +216,22 @@ def dropped_per_token(
     if not check.is_trusted():
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 1, flash=flash)
-    kept = layer_values(model, moe, saves_fp8, weighs_early)
-    latents = 2 * (model.q_lora + model.kv_lora + model.rope_dim)
+    attention, mlp, _ = models.blocks(model)[block][1]
+    kept = layer_values(model, block, saves_fp8, weighs_early)
+    latents = 2 * (attention.q_lora + attention.kv_lora + attention.rope_dim)
     whole = kept.norms if "layernorm" in modules else 0
     split = 0
     if "every_other" in modules:
-        query, value_dim = _query_and_value_dims(model)
         whole = whole + kept.inputs + kept.norms - 4 * model.hidden
-        stays = 2 * (model.heads * query + model.kv_heads * value_dim + model.ffn)
+        queries, values = attention.heads * attention.qk_dim, attention.kv_heads * attention.value_dim
+        stays = 2 * (queries + values + mlp.width)
         split = split + kept.projected + kept.mlp - stays
     if "core_attn" in modules:
-        split = split + _score_bytes(model, seq, NO_RECOMPUTE, flash)
+        split = split + _score_bytes(model, attention, seq, NO_RECOMPUTE, flash)
     if "mla_up_proj" in modules:
-        whole = whole - ops.where(model.kv_lora > 0, latents, 0)
-        split = split + ops.where(model.kv_lora > 0, kept.projected, 0)
-    if moe:
+        whole = whole - ops.where(attention.latent, latents, 0)
+        split = split + ops.where(attention.latent, kept.projected, 0)
+    if models.is_routed(mlp):
         everything = "moe" in modules
         if everything:
             split = split + kept.mlp
@@ -238,15 +244,6 @@ def dropped_per_token(
     return whole / ranks_of_whole + split / tensor
 
 
-def _query_and_value_dims(model):
-    """Width of one head's query (and key) and of its value."""
-    latent = model.kv_lora > 0
-    return (
-        ops.where(latent, model.nope_dim + model.rope_dim, model.head_dim),
-        ops.where(latent, model.v_dim, model.head_dim),
-    )
-
-
 def layer_activation_bytes(
     model: models.Model,
     seq: Real,
@@ -256,9 +253,10 @@ def layer_activation_bytes(
     sequence_parallel: Real = 0,
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
-    moe: bool = False,
+    block: int = 0,
 ) -> Real:
-    """Bytes that one layer keeps for its backward pass, on one GPU.
+    """Bytes that one layer keeps for its backward pass, on one GPU; ``block`` is its kind's place among
+    ``models.blocks``.
 
     Korthikanti et al. (arXiv:2205.05198) Table 2, for 2-byte activations: s·b·h·(10 + 24/t + 5·a·s/(h·t)).
     Sequence parallelism divides the 10 too; selective recompute and FlashAttention drop the last term; full
@@ -271,7 +269,7 @@ def layer_activation_bytes(
     check.between(0, 2, recompute=recompute)
     tokens = seq * micro_batch / context
     return tokens * kept_per_token(
-        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, moe
+        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, block
     )
 
 
@@ -282,28 +280,28 @@ def kept_per_token(
     ranks_of_whole: Real,
     recompute: Real,
     flash: Real,
-    moe: bool,
+    block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
 ) -> Real:
-    """Bytes that one token leaves behind in one layer; ``ranks_of_whole`` divides the tensors that plain
-    tensor parallelism does not split."""
+    """Bytes that one token leaves behind in one layer of a kind; ``ranks_of_whole`` divides the tensors that
+    plain tensor parallelism does not split."""
     if not check.is_trusted():
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 3, recompute=recompute)
         check.between(0, 1, flash=flash)
-    whole, attention, mlp = layer_parts(model, moe, saves_fp8, weighs_early)
-    scores = _score_bytes(model, seq, recompute, flash)
+    whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early)
+    scores = _score_bytes(model, models.blocks(model)[block][1][0], seq, recompute, flash)
     kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
 
 
-def _score_bytes(model, seq, recompute, flash):
+def _score_bytes(model, attention, seq, recompute, flash):
     """Bytes of a token's rows of scores: the softmax's output, and with dropout its mask and the dropped-out
     result."""
     return ops.where(
         ((recompute == NO_RECOMPUTE) | (recompute == BY_MODULE)) & (flash == 0),
-        (2 + 3 * model.dropout) * model.heads * seq,
+        (2 + 3 * model.dropout) * attention.heads * seq,
         0,
     )
 
@@ -318,18 +316,17 @@ def layer_activation_slabs(
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
 ) -> Real:
-    """``layer_activation_bytes`` of a dense layer by part, on the last axis: the inputs of both blocks and
-    their norms (under full recompute only the layer's input), attention, MLP, attention scores."""
+    """``layer_activation_bytes`` of a layer of the first kind by part, on the last axis: the inputs of both
+    blocks and their norms (under full recompute only the layer's input), attention, MLP, attention scores."""
     check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
     check.between(0, 1, sequence_parallel=sequence_parallel, flash=flash)
     check.between(0, 2, recompute=recompute)
     tokens, ranks_of_whole = seq * micro_batch / context, ops.where(sequence_parallel, tensor, 1)
-    whole, attention, mlp = layer_parts(model, moe=False)
+    whole, attention, mlp = layer_parts(model, 0)
+    scores = _score_bytes(model, models.blocks(model)[0][1][0], seq, recompute, flash)
     kept = ops.where(recompute == FULL, 0.0, tokens / tensor)
     inputs = tokens / ranks_of_whole * ops.where(recompute == FULL, 2 * model.hidden, whole)
-    return np.stack(
-        [inputs, kept * attention, kept * mlp, kept * _score_bytes(model, seq, recompute, flash)], axis=-1
-    )
+    return np.stack([inputs, kept * attention, kept * mlp, kept * scores], axis=-1)
 
 
 def activation_bytes(
@@ -349,9 +346,10 @@ def activation_bytes(
     recompute, the one layer being rebuilt (``layer_activation_bytes`` again).
     """
     options = (seq, micro_batch, tensor, context, sequence_parallel, recompute, flash)
-    return models.dense_layers(model) * layer_activation_bytes(model, *options) + models.moe_layers(
-        model
-    ) * layer_activation_bytes(model, *options, moe=True)
+    return sum(
+        count * layer_activation_bytes(model, *options, block)
+        for block, (count, _) in enumerate(models.blocks(model))
+    )
 
 
 def peak_activation_bytes(
@@ -365,12 +363,12 @@ def peak_activation_bytes(
     flash: Real = 1,
 ) -> Real:
     """``activation_bytes``, plus the one layer that is rebuilt during its backward pass under full
-    recompute."""
+    recompute: one with experts where there are some."""
     layout = (seq, micro_batch, tensor, context, sequence_parallel)
-    dense = layer_activation_bytes(model, *layout, NO_RECOMPUTE, flash)
-    rebuilt = ops.where(
-        model.experts > 0, layer_activation_bytes(model, *layout, NO_RECOMPUTE, flash, moe=True), dense
-    )
+    rebuilt = 0.0
+    for block, (count, _) in enumerate(models.blocks(model)):
+        its = layer_activation_bytes(model, *layout, NO_RECOMPUTE, flash, block)
+        rebuilt = ops.where(count > 0, its, rebuilt)
     return activation_bytes(model, *layout, recompute, flash) + ops.where(recompute == FULL, rebuilt, 0)
 
 
@@ -486,11 +484,7 @@ def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0)
     caches.
     """
     check.positive(bytes_per_value=bytes_per_value)
-    return model.layers * _kv_values_per_layer(model) * bytes_per_value
-
-
-def _kv_values_per_layer(model):
-    return ops.where(model.kv_lora > 0, model.kv_lora + model.rope_dim, 2 * model.kv_heads * model.head_dim)
+    return sum(count * kind.cached for count, kind in models.attentions(model)) * bytes_per_value
 
 
 def kv_bytes(
@@ -499,9 +493,11 @@ def kv_bytes(
     """KV cache of this many sequences of this length; layers with a window keep only the window."""
     check.non_negative(context_tokens=context_tokens, sequences=sequences)
     check.positive(bytes_per_value=bytes_per_value)
-    windowed = ops.minimum(context_tokens, ops.where(model.windowed_layers > 0, model.window, context_tokens))
-    tokens = (model.layers - model.windowed_layers) * context_tokens + model.windowed_layers * windowed
-    return sequences * tokens * _kv_values_per_layer(model) * bytes_per_value
+    values = 0
+    for count, (kind, window) in models.attended(model):
+        kept = context_tokens if window is None else ops.minimum(context_tokens, window.tokens)
+        values = values + sequences * (count * kept) * kind.cached
+    return values * bytes_per_value
 
 
 # -- against the machine ------------------------------------------------------------------------------------

@@ -313,7 +313,7 @@ def held_parameters(model: models.Model, axis_sizes: ByAxis) -> Held:
     """Tensor and pipeline ranks split everything, expert ranks only the experts; each expert rank holds all
     the rest."""
     tp, ep, _, pp = axis_sizes
-    routed = models.moe_layers(model) * model.experts * models.expert_parameters(model)
+    routed = models.routed_parameters(model)
     return Held((models.parameters(model) - routed) / (tp * pp), routed / (tp * pp * ep))
 
 
@@ -359,7 +359,7 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
     check.whole(micro_batches=micro_batches)
     hidden_bytes = work.micro_batch * work.seq * model.hidden * VALUE_BYTES
     moe_layers = models.moe_layers(model)
-    products = model.layers + ops.where(model.parallel_block, 0.0, 1.0) * models.dense_layers(model)
+    products = model.depth + ops.where(model.parallel_block, 0.0, 1.0) * models.dense_layers(model)
     held = held_parameters(model, axis_sizes)
     per_direction = micro_batches / pp
     return Messages(

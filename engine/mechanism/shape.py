@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engine.base import ops
+from engine.base import check, ops
 from engine.base.ops import as_float
 from engine.base.types import Real
-from engine.catalog import models
+from engine.catalog import layers, models
 from engine.mechanism import flops, memory
-
-COLUMN, ROW, WHOLE = (0.0, 1.0), (1.0, 0.0), (0.0, 0.0)  # does tensor parallelism split k? n?
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One weight matrix k×n, and which of its sides tensor parallelism splits (1.0) or leaves whole (0.0).
-    ``there`` is 1.0; for a symbolic model it is a symbol, which is 0.0 if the chosen model has no such
-    matrix.
-
-    Where products take 8 bits, a kernel of its own casts the input (``casts_input``) and the gradient of the
-    result (``casts_gradient``), unless a norm or an activation function writes them in 8 bits itself.
-    """
+    """A ``catalog.layers.Projection``: one weight matrix k×n, as floats. ``there`` is the share of the layers
+    that have it, or within a kind of feed-forward block whether it does; for a symbolic model a symbol."""
 
     k: float
     n: float
@@ -33,105 +27,230 @@ class Product:
     casts_gradient: float = 1.0
 
 
-def _known(*products):
-    """The products that the model has; for a symbolic model, all that it may have."""
-    return tuple(p for p in products if not ops.is_zero(p.there))
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """Layers whose attention has the same heads and sees the same tokens."""
+
+    share: float  # of the model's layers
+    heads: float
+    kv_heads: float
+    qk_dim: float
+    value_dim: float
+    kv_width: float  # values of keys and values that a token passes around in training
+    cached: float  # values of a token in the cache of one layer
+    is_latent: Any  # whether these are latents that all heads read
+    window: float  # tokens; 0 where it sees all before
+    windowed: bool
 
 
-def _mlp(model, width):
-    """The two products of an MLP (gate and up count as one); none where its width is 0."""
-    there = ops.where(width > 0, 1.0, 0.0)
-    return _known(
-        Product(as_float(model.hidden), as_float((1 + model.gated) * width), *COLUMN, there, 0.0, 0.0),
-        Product(as_float(width), as_float(model.hidden), *ROW, there, 0.0),
-    )
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Layers with the same dense MLP."""
+
+    share: float
+    width: float
+    products: tuple[Product, ...]
 
 
-def _attention(model):
-    """The projections of attention: q, k and v in one, and the output; latent attention has down- and
-    up-projections (DeepSeek-V2)."""
-    h, q, kv = as_float(model.hidden), model.heads * model.head_dim, model.kv_heads * model.head_dim
-    latent_q = as_float(model.heads * (model.nope_dim + model.rope_dim))
-    latent, down = model.kv_lora > 0, model.q_lora > 0
-    ordinary, has_latent = ops.where(latent, 0.0, 1.0), ops.where(latent, 1.0, 0.0)
-    return _known(
-        Product(h, as_float(q + 2 * kv), *COLUMN, ordinary, 0.0),
-        Product(as_float(q), h, *ROW, ordinary),
-        Product(h, as_float(model.q_lora), *WHOLE, ops.where(latent & down, 1.0, 0.0), 0.0),
-        Product(ops.where(down, as_float(model.q_lora), h), latent_q, *COLUMN, has_latent, 0.0),
-        Product(h, as_float(model.kv_lora + model.rope_dim), *WHOLE, has_latent, 0.0),
-        Product(
-            as_float(model.kv_lora),
-            as_float(model.heads * (model.nope_dim + model.v_dim)),
-            *COLUMN,
-            has_latent,
-            0.0,
-        ),
-        Product(as_float(model.heads * model.v_dim), h, *ROW, has_latent),
-    )
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Layers with the same mixture of experts."""
+
+    share: float
+    experts: float
+    top_k: float
+    width: float  # of a routed expert
+    gated: float
+    groups: float
+    top_groups: float
+    shared_width: float  # of all shared experts together
+    params: float  # of all routed experts of such a layer, in a mean layer
+    products: tuple[Product, ...]  # of one routed expert
+    shared: tuple[Product, ...]
+
+
+def _products(projections: Any, examples: Any, share: Real = 1.0) -> tuple[Product, ...]:
+    """The products of a part; for a symbolic model, all that it may have. How each is split is said by the
+    example, which is no symbol."""
+    found = []
+    for of, like in zip(projections, examples):
+        there = share * of.there
+        if not ops.is_zero(there):
+            sides = like.splits_k, like.splits_n
+            casts = like.casts_input, like.casts_gradient
+            found.append(Product(as_float(of.k), as_float(of.n), *sides, there, *casts))
+    return tuple(found)
+
+
+def _shares(view: Any, depth: Real) -> list[Real]:
+    """The share of the layers that have each part of a view; the first has what the others leave, so that
+    they add up to 1."""
+    others = [as_float(count) / depth for count, _ in view[1:]]
+    left = 1.0
+    for share in others:
+        left = left - share
+    return [left, *others]
+
+
+def _floated(part: Any) -> Any:
+    """A part of a model with its numbers as floats; a symbolic one as it is."""
+    if isinstance(part, tuple):
+        return tuple(_floated(each) for each in part)
+    if isinstance(part, PARTS):
+        return type(part)(*[as_float(getattr(part, field.name)) for field in fields(part)])
+    return as_float(part)
+
+
+PARTS = (*layers.ATTENTIONS.values(), *layers.MLPS.values(), layers.Window)
 
 
 class Shape:
     """Every number of a ``Model`` as a float (so that memory's formulas accept a Shape too), and quantities
-    derived from them."""
+    derived from them. Its layers are told apart by what costs time or memory: by their products, by what
+    their attention reads, by their feed-forward blocks."""
 
     if TYPE_CHECKING:  # the model's own fields, which the constructor copies
 
         def __getattr__(self, name: str) -> Real: ...
 
     def __init__(self, model: models.Model) -> None:
-        for field in fields(model):
-            value = getattr(model, field.name)
-            setattr(self, field.name, as_float(value))
-        latent = model.kv_lora > 0
-        self.key = model.key
-        self.qk_dim = as_float(ops.where(latent, model.nope_dim + model.rope_dim, model.head_dim))
-        self.value_dim = as_float(ops.where(latent, model.v_dim, model.head_dim))
-        self.kv_width = as_float(ops.where(latent, model.heads, model.kv_heads)) * (
-            self.qk_dim + self.value_dim
-        )
-        self.kv_values = as_float(
-            ops.where(latent, model.kv_lora + model.rope_dim, 2 * model.kv_heads * model.head_dim)
-        )
+        for name in (*models.OWN, *SUMMARY):
+            setattr(self, name, as_float(getattr(model, name)))
+        depth = self.depth
+        with check.trusted():
+            self.views = {
+                name: tuple((as_float(count), _floated(part)) for count, part in view(model))
+                for name, view in VIEWS.items()
+            }
         self.all_reduces = ops.where(
-            model.parallel_block, 1.0, 2.0
+            self.parallel_block > 0, 1.0, 2.0
         )  # AllReduces of tensor parallelism, per layer and direction
-        self.span_window = as_float(ops.where(model.windowed_layers > 0, model.window, 0))
-        self.windowed_share = model.windowed_layers / model.layers
-        self.kept_values = memory.layer_parts(self, False), memory.layer_parts(self, True)
-        # matrix products
-        self.attention = _attention(model)
-        self.has_latents = ops.where(latent, 1.0, 0.0)
-        self.up_projections = tuple(p for p in self.attention if p.splits_n)  # of latents, if there are any
-        self.mlp = _mlp(model, model.ffn)
-        self.has_experts = ops.where(model.experts > 0, 1.0, 0.0)
-        self.expert = _mlp(model, model.expert_ffn * ops.where(model.experts > 0, 1, 0))
-        self.shared = _mlp(
-            model, model.shared_ffn * model.shared_experts * ops.where(model.experts > 0, 1, 0)
+        # attention: its products, and what it reads
+        view = self.views["attentions"]
+        self.attention, self.up_projections = (), ()  # products of all kinds; of latents alone
+        self.query_values, self.key_values, self.latent_values = 0.0, 0.0, 0.0  # a token's, in a mean layer
+        self.kv_width, self.kv_values = 0.0, 0.0  # … passed around in training, cached in serving
+        for share, (_, kind) in zip(_shares(view, depth), view):
+            for there, one, example in models.of_kind(kind):
+                products = _products(one.projections, example.projections, share * there)
+                self.attention = (*self.attention, *products)
+                if example.latent:
+                    self.up_projections = (*self.up_projections, *(p for p in products if p.splits_n))
+            queries, keys = share * kind.heads * kind.qk_dim, share * kind.kv_heads * kind.qk_dim
+            self.query_values, self.key_values = self.query_values + queries, self.key_values + keys
+            width = kind.key_heads * (kind.qk_dim + kind.value_dim)
+            self.kv_width = self.kv_width + share * width
+            self.kv_values = self.kv_values + share * kind.cached
+            self.latent_values = self.latent_values + ops.where(kind.latent, queries + keys, 0.0)
+        view = self.views["attended"]
+        self.attended = tuple(
+            _attended(share, kind, window) for share, (_, (kind, window)) in zip(_shares(view, depth), view)
         )
-        self.products = sum(p.there for p in (*self.attention, *self.mlp, *self.expert, *self.shared))
+        # feed-forward blocks
+        self.dense, self.routed, view = (), (), self.views["mlps"]
+        for share, (_, mlp) in zip(_shares(view, depth), view):
+            if models.is_routed(mlp):
+                self.routed = (*self.routed, _routed(share, mlp))
+            else:
+                self.dense = (*self.dense, _dense(share, mlp))
+        self.moe_share = sum(part.share for part in self.routed)
+        self.has_experts = ops.where(self.experts > 0, 1.0, 0.0)
+        ways = [part.products for part in self.dense] + [part.shared for part in self.routed]
+        self.mlp_products = tuple(product for products in ways for product in products)  # but routed experts'
+        routed = tuple(product for part in self.routed for product in part.products)
+        self.products = sum(p.there for p in (*self.attention, *self.mlp_products, *routed))
         # parameters, by how a layout's axes divide them
-        moe_layers = as_float(models.moe_layers(model))
-        self.moe_share = moe_layers / model.layers
         self.total_params = as_float(models.parameters(model))
         self.active_params = as_float(models.active_parameters(model))
         self.embedding_params = as_float(models.embedding_parameters(model))
         self.head_params = as_float(models.head_parameters(model))
-        self.last_stage_params = self.head_params + ops.where(model.tied, model.vocab * self.hidden, 0.0)
-        unrouted = as_float(models.layer_parameters(model, moe=True, experts=0))
-        self.routed_params_per_layer = self.moe_share * (
-            as_float(models.layer_parameters(model, moe=True)) - unrouted
-        )
-        self.dense_params_per_layer = (1.0 - self.moe_share) * as_float(
-            models.layer_parameters(model)
-        ) + self.moe_share * unrouted
+        self.last_stage_params = self.head_params + ops.where(self.tied > 0, self.vocab * self.hidden, 0.0)
+        self.dense_params_per_layer = 0.0
+        self.routed_params_per_layer = sum(part.params for part in self.routed)
+        view = self.views["blocks"]
+        self.block_shares = _shares(view, depth)
+        for share, (_, (kind, mlp, norms)) in zip(self.block_shares, view):
+            whole = kind.parameters + norms * (self.hidden * (1.0 + self.norm_bias))
+            self.dense_params_per_layer = self.dense_params_per_layer + share * (whole + mlp.unrouted)
         self.matmul_params = as_float(flops.matmul_parameters(model))
+        self.kept_values = None
+        self.kept_values = tuple(memory.layer_parts(self, block) for block in range(len(view)))
+
+
+SUMMARY = (
+    "depth",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "gated",
+    "biases",
+    "ffn",
+    "experts",
+    "top_k",
+    "expert_ffn",
+)
+VIEWS = {
+    "attentions": models.attentions,
+    "attended": models.attended,
+    "mlps": models.mlps,
+    "blocks": models.blocks,
+}
+
+
+def _attended(share: Real, kind: Any, window: Any) -> Attended:
+    return Attended(
+        share,
+        as_float(kind.heads),
+        as_float(kind.kv_heads),
+        as_float(kind.qk_dim),
+        as_float(kind.value_dim),
+        kind.key_heads * (kind.qk_dim + kind.value_dim),
+        as_float(kind.cached),
+        kind.latent,
+        0.0 if window is None else window.tokens,
+        window is not None,
+    )
+
+
+def _dense(share: Real, mlp: Any) -> Dense:
+    return Dense(share, mlp.width, _mlp_products(mlp))
+
+
+def _routed(share: Real, mlp: Any) -> Routed:
+    return Routed(
+        share,
+        mlp.experts,
+        mlp.top_k,
+        mlp.width,
+        mlp.gated,
+        mlp.groups,
+        mlp.top_groups,
+        mlp.shared_experts * mlp.shared_width,
+        share * (mlp.parameters - mlp.unrouted),
+        _mlp_products(mlp.expert),
+        _mlp_products(mlp.shared),
+    )
+
+
+def _mlp_products(mlp: Any) -> tuple[Product, ...]:
+    return _products(mlp.projections, layers.DenseMlp(1, 1).projections)
 
 
 def shape(model: models.Model) -> Shape:
-    """The shape of a catalogue model (or one of your own); computed once and stored with the model."""
+    """The shape of a catalogue model (or one of your own); computed once and stored with the model. That of a
+    choice among models is computed anew."""
+    if hasattr(type(model), "__each__"):
+        return Shape(model)
     made = model.__dict__.get("_shape")
     if made is None:
         made = Shape(model)
         object.__setattr__(model, "_shape", made)  # outside the frozen fields, so equality and hash ignore it
     return made
+
+
+def mean_of(kinds: Sequence[Attended], values: Sequence[Real]) -> Real:
+    """The mean over a model's layers of what each kind of them takes."""
+    mean = values[0]
+    for kind, value in zip(kinds[1:], values[1:]):
+        mean = mean + kind.share * (value - values[0])
+    return mean

@@ -198,9 +198,11 @@ def touched_parameters(model: models.Model, batch: Real) -> Real:
     """Parameters that a batch of tokens reads in one step: all dense ones, and of the experts E·(1 − (1 −
     k/E)^b)."""
     check.positive(batch=batch)
-    experts = ops.maximum(model.experts, 1)
-    used = model.experts * (1 - (1 - model.top_k / experts) ** batch)
-    idle = models.moe_layers(model) * (model.experts - used) * models.expert_parameters(model)
+    idle = 0
+    for count, mlp in models.mlps(model):
+        if models.is_routed(mlp):
+            used = mlp.experts * (1 - (1 - mlp.top_k / ops.maximum(mlp.experts, 1)) ** batch)
+            idle = idle + count * (mlp.experts - used) * mlp.expert.parameters
     return models.parameters(model) - idle
 
 

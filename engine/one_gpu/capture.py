@@ -77,7 +77,7 @@ def kernels_per_step(way: str, layers: Real, tp: Real = 1) -> Real:
 
 def _products(size, tp):
     """(k, n) of a layer's seven products on one GPU, in execution order."""
-    query, key = size.heads * size.qk_dim / tp, size.kv_heads * size.qk_dim / inference.kv_shards(size, tp)
+    query, key = size.query_values / tp, size.key_values / inference.kv_shards(size, tp)
     ffn = size.ffn / tp
     return [
         (size.hidden, query),
@@ -111,8 +111,9 @@ def kernels(
         check.positive(context=context, small_s=small_s)
     found, size, chip = counted(way), shape(model), at.chip
     with check.trusted():
-        heads, kv_heads = size.heads / tp, size.kv_heads / inference.kv_shards(size, tp)
-        attention_s = decode_s(batch, context, heads, kv_heads, size.qk_dim, chip.decode)
+        kind = size.attended[0]
+        heads, kv_heads = kind.heads / tp, kind.kv_heads / inference.kv_shards(size, tp)
+        attention_s = decode_s(batch, context, heads, kv_heads, kind.qk_dim, chip.decode)
         reduce_s = np.where(tp > 1, inference.reduce_s(batch * size.hidden * 2.0, tp, "auto", at.wires), 0.0)
 
         def taken(k, n):
@@ -414,7 +415,7 @@ def trial(
 ) -> dict:
     """``run`` by the names of a model and a GPU, for a lesson."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s)
-    return run(found, model.layers, issue_s, captured)
+    return run(found, model.depth, issue_s, captured)
 
 
 def token_s(
@@ -436,8 +437,8 @@ def rule_s(way: str, model: Model, gpu: Gpu, tp: Real = 1, batch: Real = 1, cont
     kernels with their gaps. Leaves out that short kernels still wait for their launches where long ones set
     the pace."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
-    issued_s = kernels_per_step(way, model.layers, tp) * launch_costs.ISSUE_S
-    return launch_costs.step_s(issued_s, gpu_s(found, model.layers, launch_costs.STREAM_GAP_S))
+    issued_s = kernels_per_step(way, model.depth, tp) * launch_costs.ISSUE_S
+    return launch_costs.step_s(issued_s, gpu_s(found, model.depth, launch_costs.STREAM_GAP_S))
 
 
 def enough_batch(
@@ -451,7 +452,7 @@ def enough_batch(
     """The first of BATCHES for which the GPU alone takes as long as the CPU; 0 if there is none."""
     for batch in BATCHES:
         found = kernels(way, model, machine(gpu), tp * 1.0, batch, context)
-        if enough_s(found, model.layers, launch_costs.STREAM_GAP_S) >= issue_s:
+        if enough_s(found, model.depth, launch_costs.STREAM_GAP_S) >= issue_s:
             return int(batch)
     return 0
 

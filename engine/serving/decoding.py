@@ -79,7 +79,7 @@ def split(
         cache_s = cache / chip.decode.memory_bytes_per_s
         attention_s = inference.attention_s(size, batch, context, tp, kv_value_bytes, chip)
         starts_s = inference.starts_s(size, chip)
-        messages = size.layers * size.all_reduces
+        messages = size.depth * size.all_reduces
         return Split(
             reading_s,
             cache_s + 0.0 * tp,  # a latent cache is the same for every degree
@@ -126,7 +126,8 @@ def room(
 def own_heads(model: Model) -> Real:
     """How many times larger a model's cache would be if every query head had a key and value of its own."""
     size = shape(model)
-    return size.heads * (size.qk_dim + size.value_dim) / size.kv_values
+    kind = size.attended[0]
+    return kind.heads * (kind.qk_dim + kind.value_dim) / kind.cached
 
 
 def tokens_per_s_per_gpu(batch: Real, step_s: Real, tp: Real) -> Real:

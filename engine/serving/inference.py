@@ -20,13 +20,13 @@ from engine.mechanism import memory
 from engine.mechanism.interconnect import all_reduce_s, nvls_s, one_shot_s, ranks_per_node, ring_s, tree_s
 from engine.mechanism.matmul import stream_s
 from engine.mechanism.memory import BYTES_PER_VALUE
-from engine.mechanism.shape import shape
+from engine.mechanism.shape import mean_of, shape
 from engine.step.layout import Machine
 
 if TYPE_CHECKING:
     from engine.mechanism.interconnect import Wires
     from engine.mechanism.matmul import Chip
-    from engine.mechanism.shape import Shape
+    from engine.mechanism.shape import Routed, Shape
 
 # kernels of a layer besides products, attention (which writes the cache) and experts: two norms, each with
 # the addition before it, the rotation and the activation
@@ -128,8 +128,8 @@ def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) 
     """Seconds of the matrix products of all layers for ``rows`` tokens, with weights of ``weight_bytes``
     each; for routed experts also of the kernels around their products."""
     found = dense_s(size, rows, tp, weight_bytes, at)
-    if size.expert:
-        found = found + size.layers * size.moe_share * routed_s(size, rows, tp, weight_bytes, at)
+    for part in size.routed:
+        found = found + size.depth * part.share * routed_s(size, part, rows, tp, weight_bytes, at)
     return found
 
 
@@ -150,22 +150,22 @@ def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> 
         )
 
     layer_s = chain(size.attention)
-    if size.mlp:
-        layer_s = layer_s + (1.0 - size.moe_share) * chain(size.mlp)
-    if size.expert:
-        layer_s = layer_s + size.moe_share * chain(size.shared)
-    return size.layers * layer_s
+    for part in size.dense:
+        layer_s = layer_s + part.share * chain(part.products)
+    for part in size.routed:
+        layer_s = layer_s + part.share * chain(part.shared)
+    return size.depth * layer_s
 
 
-def routed_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+def routed_s(size: Shape, part: Routed, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
     """One layer of routed experts, each cut over the tensor ranks."""
     # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
     # zero
-    experts, top_k = ops.maximum(1.0, size.experts), ops.maximum(1.0, size.top_k)
-    width = ops.maximum(1.0, size.expert_ffn) / tp
+    experts, top_k = ops.maximum(1.0, part.experts), ops.maximum(1.0, part.top_k)
+    width = ops.maximum(1.0, part.width) / tp
     touched = experts_touched(experts, top_k, rows)
     return experts_s(
-        rows * top_k, touched, experts, rows, size.hidden, width, size.gated, at.served.experts, weight_bytes
+        rows * top_k, touched, experts, rows, size.hidden, width, part.gated, at.served.experts, weight_bytes
     )
 
 
@@ -182,14 +182,15 @@ def reading_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -
         return sum(p.there * p.k * p.n / (1.0 + (tp - 1.0) * (p.splits_k + p.splits_n)) for p in products)
 
     dense, routed = of(size.attention), 0.0
-    if size.mlp:
-        dense = dense + (1.0 - size.moe_share) * of(size.mlp)
-    if size.expert:
-        touched = experts_touched(size.experts, size.top_k, rows)
-        dense, routed = dense + size.moe_share * of(size.shared), size.moe_share * touched * of(size.expert)
+    for part in size.dense:
+        dense = dense + part.share * of(part.products)
+    for part in size.routed:
+        touched = experts_touched(part.experts, part.top_k, rows)
+        dense = dense + part.share * of(part.shared)
+        routed = routed + part.share * touched * of(part.products)
     layer_s = dense / at.served.product.memory_bytes_per_s + routed / at.served.experts.memory_bytes_per_s
     head = size.vocab / tp * size.hidden * at.wide_bytes
-    return size.layers * weight_bytes * layer_s + head / at.served.wide.memory_bytes_per_s
+    return size.depth * weight_bytes * layer_s + head / at.served.wide.memory_bytes_per_s
 
 
 def attention_s(
@@ -198,81 +199,80 @@ def attention_s(
     """All layers' attention of one new token for each of ``batch`` sequences, over a cache of ``context``
     tokens with ``value_bytes`` a value. Without ``shares_reads`` each query head reads its keys and values by
     itself, as in TensorRT-LLM before its XQA kernels (January 2024)."""
-    heads, kv_heads = size.heads / tp, size.kv_heads / ops.minimum(tp, size.kv_heads)
-    kv_heads = kv_heads if shares_reads else heads
-    width, cached = 0.5 * (size.qk_dim + size.value_dim), ops.maximum(1.0, context)
-    wide, narrow = at.decode, at.narrow_decode
+    cached, wide, narrow = ops.maximum(1.0, context), at.decode, at.narrow_decode
 
-    def layer_s(window):
+    def layer_s(kind):
+        heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
+        read = batch, cached, heads, kv_heads if shares_reads else heads, 0.5 * (kind.qk_dim + kind.value_dim)
         return ops.choose(
-            value_bytes >= 2.0,
-            lambda: decode_s(batch, cached, heads, kv_heads, width, wide, window, value_bytes),
-            lambda: decode_s(batch, cached, heads, kv_heads, width, narrow, window, value_bytes),
+            kind.is_latent,
+            lambda: latent_decode_s(batch, cached, heads, at.latent, value_bytes),
+            lambda: ops.choose(
+                value_bytes >= 2.0,
+                lambda: decode_s(*read, wide, kind.window, value_bytes),
+                lambda: decode_s(*read, narrow, kind.window, value_bytes),
+            ),
         )
 
-    def by_head():
-        whole_s = layer_s(0.0)
-        if ops.is_zero(size.windowed_share):
-            return whole_s
-        return whole_s + size.windowed_share * (layer_s(size.span_window) - whole_s)
-
-    return size.layers * ops.choose(
-        size.kv_lora > 0.0, lambda: latent_decode_s(batch, cached, heads, at.latent, value_bytes), by_head
-    )
+    return size.depth * mean_of(size.attended, [layer_s(kind) for kind in size.attended])
 
 
 def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chip) -> Real:
     """All layers' attention of ``batch`` prompts."""
-    heads, kv_heads = size.heads / tp, size.kv_heads / ops.minimum(tp, size.kv_heads)
-    width = 0.5 * (size.qk_dim + size.value_dim)
 
-    def layer_s(window):
-        return prefill_s(batch, prompt, heads, kv_heads, width, at.served.attention, window)
+    def layer_s(kind):
+        heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
+        width = 0.5 * (kind.qk_dim + kind.value_dim)
+        return ops.choose(
+            kind.is_latent,
+            lambda: latent_prefill_s(batch, prompt, heads, at.latent_prefill),
+            lambda: prefill_s(batch, prompt, heads, kv_heads, width, at.served.attention, kind.window),
+        )
 
-    def by_head():
-        whole_s = layer_s(0.0)
-        if ops.is_zero(size.windowed_share):
-            return whole_s
-        return whole_s + size.windowed_share * (layer_s(size.span_window) - whole_s)
-
-    return size.layers * ops.choose(
-        size.kv_lora > 0.0, lambda: latent_prefill_s(batch, prompt, heads, at.latent_prefill), by_head
-    )
+    return size.depth * mean_of(size.attended, [layer_s(kind) for kind in size.attended])
 
 
 def moved_bytes(size: Shape, rows: Real, tp: Real) -> Real:
     """Bytes that norms, activations and rotary embedding move in one layer; those of routed experts are
     counted with their products. A norm adds the residual in the same kernel: it reads both and writes both,
     8h."""
-    width = size.ffn * (1.0 - size.moe_share) + size.moe_share * size.shared_experts * size.shared_ffn
-    return rows * (16.0 * size.hidden + (4.0 * (size.heads + size.kv_heads) * size.qk_dim + 6.0 * width) / tp)
+    width = 0.0
+    for part in size.dense:
+        width = width + part.width * part.share
+    for part in size.routed:
+        width = width + part.share * part.shared_width
+    turned = 4.0 * (size.query_values + size.key_values)
+    return rows * (16.0 * size.hidden + (turned + 6.0 * width) / tp)
 
 
 def other_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
     """Seconds of norms, activations and rotary embedding: for each kernel a launch, and the bytes that it
     moves."""
     launch_s = launch_costs.served_s(at.launch_s, rows)
-    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * launch_s)
+    return size.depth * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * launch_s)
 
 
 def starts_s(size: Shape, at: Chip) -> Real:
     """Seconds that a step's products, attention and experts take to start, before they compute anything."""
-    dense = sum(p.there for p in (*size.attention, *size.mlp, *size.shared))
-    attention = ops.where(size.kv_lora > 0.0, at.latent.launch_s, at.decode.launch_s)
-    experts = size.moe_share * at.served.experts.launch_s if size.expert else 0.0
-    return size.layers * (dense * at.served.product.launch_s + attention + experts) + at.served.wide.launch_s
+    dense = sum(p.there for p in (*size.attention, *size.mlp_products))
+    attention = mean_of(
+        size.attended,
+        [ops.where(kind.is_latent, at.latent.launch_s, at.decode.launch_s) for kind in size.attended],
+    )
+    experts = sum(part.share * at.served.experts.launch_s for part in size.routed)
+    return size.depth * (dense * at.served.product.launch_s + attention + experts) + at.served.wide.launch_s
 
 
 def communication_s(size: Shape, rows: Real, tp: Real, algorithm: str, net: Wires) -> Real:
     """The AllReduces of all layers."""
-    return size.layers * size.all_reduces * reduce_s(rows * size.hidden * 2.0, tp, algorithm, net)
+    return size.depth * size.all_reduces * reduce_s(rows * size.hidden * 2.0, tp, algorithm, net)
 
 
 def kv_shards(size: Shape, tp: Real) -> Real:
     """The number of parts that the cache is split into: tensor ranks divide the key and value heads, and
     where there are more ranks than heads, several ranks hold copies of a head. A latent cache is never
     split."""
-    return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
+    return ops.where(size.attended[0].is_latent, 1.0, ops.minimum(tp, size.kv_heads))
 
 
 def decode_step(

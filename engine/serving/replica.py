@@ -52,7 +52,7 @@ def staged(model: Model, at: Machine) -> list[Replica]:
     whole = [one.tp for one in in_a_node(model, at)]
     inside = [Replica(tp, pp) for tp in whole for pp in STAGES if tp * pp == per_node]
     across = [Replica(max(whole), pp) for pp in STAGES]
-    return [one for one in inside + across if one.pp <= model.layers]
+    return [one for one in inside + across if one.pp <= model.depth]
 
 
 def spread(model: Model, at: Machine) -> list[Replica]:

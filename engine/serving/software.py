@@ -65,9 +65,9 @@ def casts_s(said: Served, rows: float) -> float:
     if not said.at.chip.casts:
         return 0.0
     size, tp = shape(said.model), float(said.serving.tp)
-    return size.layers * sum(
+    return size.depth * sum(
         p.there * quantise_s(rows, p.k / (1.0 + (tp - 1.0) * p.splits_k), said.at.chip.quantise)
-        for p in (*size.attention, *size.mlp, *size.shared)
+        for p in (*size.attention, *size.mlp_products)
     )
 
 
@@ -76,7 +76,7 @@ def waits_s(by: Software, said: Served) -> float:
     size, tp = shape(said.model), said.serving.tp
     if not by.one_launcher or tp == 1:
         return 0.0
-    return size.layers * size.all_reduces * tp * launch_costs.LAUNCH_FOR_ANOTHER_S
+    return size.depth * size.all_reduces * tp * launch_costs.LAUNCH_FOR_ANOTHER_S
 
 
 def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:
@@ -84,7 +84,7 @@ def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool
     cast_s = casts_s(said, rows) if by.casts else 0.0
     sent_s = time.communication_s + waits_s(by, said)
     run = replace(time, other_s=time.other_s + cast_s, communication_s=sent_s)
-    issue_s = 0.0 if captured else said.model.layers * EAGER_LAYER * launch_costs.ISSUE_S
+    issue_s = 0.0 if captured else said.model.depth * EAGER_LAYER * launch_costs.ISSUE_S
     late_s = launch_costs.step_s(issue_s, run.total_s) - run.total_s
     return replace(run, other_s=run.other_s + late_s + by.between_s)
 

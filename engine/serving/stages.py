@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def largest_share(size: Shape, pp: Real) -> Real:
     """The share of all layers on the stage that has most of them: ⌈L/p⌉/L."""
-    return ops.ceil(size.layers / pp) / size.layers
+    return ops.ceil(size.depth / pp) / size.depth
 
 
 def handed_s(size: Shape, rows: Real, tp: Real, pp: Real, net: Wires) -> Real:

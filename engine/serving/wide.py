@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.catalog.models import Model
     from engine.mechanism.interconnect import Wires
     from engine.mechanism.matmul import Chip
-    from engine.mechanism.shape import Shape
+    from engine.mechanism.shape import Routed, Shape
     from engine.step.layout import Machine
 
 
@@ -41,13 +41,15 @@ class Wide(NamedTuple):
         return self.work_s + self.wires_s
 
 
-def held_experts(size: Shape, gpus: Real) -> Real:
+def held_experts(part: Routed, gpus: Real) -> Real:
     """Experts on each GPU, rounded up: if the number of experts is no multiple of the GPUs, some experts have
     copies."""
-    return ops.ceil(size.experts / gpus)
+    return ops.ceil(part.experts / gpus)
 
 
-def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Real, net: Wires) -> Real:
+def exchange_s(
+    size: Shape, part: Routed, tokens: Real, gpus: Real, prompts: bool, narrow: Real, net: Wires
+) -> Real:
     """Seconds to send one layer's tokens of one GPU to their experts and back.
 
     Prompts are sent once to each node that needs them, and their nodes are limited as the router limits them;
@@ -57,8 +59,8 @@ def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Rea
     """
     per_node = ops.minimum(gpus, net.gpus_per_node)
     nodes = ops.ceil(gpus / per_node)
-    limit = ops.ceil(experts.nodes_allowed(nodes, size.expert_groups, size.top_groups))
-    sent = experts.copies(size.top_k, size.experts, gpus, per_node, limit, prompts)
+    limit = ops.ceil(experts.nodes_allowed(nodes, part.groups, part.top_groups))
+    sent = experts.copies(part.top_k, part.experts, gpus, per_node, limit, prompts)
     there = ops.where(narrow > 0.0, experts.FP8_BYTES, experts.TOKEN_BYTES)
     return sum(
         experts.exchange_s(tokens, size.hidden, value_bytes, sent, gpus, per_node, net)
@@ -66,13 +68,13 @@ def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Rea
     )
 
 
-def routed_s(size: Shape, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) -> Real:
+def routed_s(size: Shape, part: Routed, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) -> Real:
     """Seconds of one layer's experts, for ``rows`` tokens of each GPU."""
-    held = held_experts(size, gpus)
-    touched = inference.experts_touched(held * gpus, size.top_k, rows * gpus) / gpus
-    came = rows * size.top_k
+    held = held_experts(part, gpus)
+    touched = inference.experts_touched(held * gpus, part.top_k, rows * gpus) / gpus
+    came = rows * part.top_k
     return experts_s(
-        came, touched, held, came, size.hidden, size.expert_ffn, size.gated, at.served.experts, weight_bytes
+        came, touched, held, came, size.hidden, part.width, part.gated, at.served.experts, weight_bytes
     )
 
 
@@ -96,16 +98,21 @@ def step(of: Batch) -> Wide:
     size, rows, tp, at = of.size, of.rows, of.tp, of.at
     gpus, routed = tp * of.dp, of.imbalance * rows / tp
     narrow = ops.where(at.operand_bytes < 2.0, 1.0, 0.0)
-    experts_layers = size.layers * size.moe_share
-    summed = size.layers * (size.all_reduces - size.moe_share)
+    computed_s, exchanged_s = 0.0, 0.0
+    for part in size.routed:
+        layers = size.depth * part.share
+        computed_s = computed_s + layers * routed_s(size, part, routed, gpus, of.weight_bytes, at)
+        sent_s = exchange_s(size, part, routed, gpus, of.prompts, narrow, of.net)
+        exchanged_s = exchanged_s + layers * sent_s
+    summed = size.depth * (size.all_reduces - size.moe_share)
     return Wide(
         inference.dense_s(size, rows, tp, of.weight_bytes, at)
-        + experts_layers * routed_s(size, routed, gpus, of.weight_bytes, at)
+        + computed_s
         + inference.head_s(size, ops.minimum(rows, inference.HEAD_ROWS) if of.prompts else rows, tp, at)
         + inference.other_s(size, rows, tp, at)
         + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", of.net)
         + of.attention_s,
-        experts_layers * exchange_s(size, routed, gpus, of.prompts, narrow, of.net),
+        exchanged_s,
     )
 
 
@@ -179,8 +186,11 @@ def weight_bytes_per_gpu(
     """Bytes of weights on each GPU: its experts, and its part of everything else, as stored; embedding and
     output layer in 16 bits."""
     size, stored = shape(model), inference.stored_bytes(at, weight_precision)
-    routed = size.layers * size.routed_params_per_layer
+    routed = size.depth * size.routed_params_per_layer
     embeddings = size.embedding_params + size.head_params
     own = (size.total_params - embeddings - routed) * stored + embeddings * at.chip.wide_bytes
-    share = held_experts(size, tp * dp) / ops.maximum(1.0, size.experts)
-    return own / tp + routed * share * stored
+    found = own / tp
+    for part in size.routed:
+        share = held_experts(part, tp * dp) / ops.maximum(1.0, part.experts)
+        found = found + size.depth * part.params * share * stored
+    return found

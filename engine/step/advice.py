@@ -94,7 +94,7 @@ def splits(model: Model, at: Machine, job: Job, gpus: int, tools: Tools) -> list
             for cp in _powers_of_two(gpus // (tp * pp)) if tools.context else [1]:
                 long = job.seq // cp >= search.LEAST_TOKENS
                 whole = cp == 1 or (long and not cuts_tokens_unevenly(job.seq, cp))
-                built = not cuts_a_head(model.heads, tp) and not leaves_a_chunk_empty(model.layers, pp, 1)
+                built = not cuts_a_head(model.heads, tp) and not leaves_a_chunk_empty(model.depth, pp, 1)
                 if tp <= node and built and whole:
                     found.append(Split(tp, pp, cp, max(1, min(model.experts, node, gpus // pp))))
     return sorted(found, key=lambda split: split.cost)
@@ -105,7 +105,7 @@ def chunks(model: Model, pp: int) -> list[int]:
     return [
         v
         for v in reversed((1, *search.INTERLEAVES))
-        if not leaves_a_chunk_empty(model.layers, pp, v) and (v == 1 or pp > 1)
+        if not leaves_a_chunk_empty(model.depth, pp, v) and (v == 1 or pp > 1)
     ]
 
 

@@ -148,14 +148,14 @@ def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
     if able.cuts_models:
-        can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
+        can = can & shared_out(able.key, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able.key, model.experts, a)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
         can = can & copies(able, a)
     if able.whole_key_heads:
-        can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
+        can = can & (model.attention.latent | (model.kv_heads % a.tp == 0))
     return can
 
 
@@ -214,7 +214,7 @@ class Constraints:
                 kept = kept & (column >= limits[0]) & (column <= limits[1])
         if able is not None and not able.cuts_models:
             kept = kept & np.all(every[:, :5] == 1, axis=1)
-        if able is not None and able.whole_key_heads and not model.kv_lora:
+        if able is not None and able.whole_key_heads and not model.attention.latent:
             kept = kept & (model.kv_heads % every[:, 0] == 0)
         return every[kept]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine.base import ops
 from engine.base.types import Real, Truth
 from engine.base.units import plain
+from engine.catalog import models
 from engine.mechanism import memory, pipeline
 from engine.step import legality
 
@@ -153,7 +154,7 @@ class Run(NamedTuple):
     def stage_layers(self) -> pipeline.StageLayers:
         """Layers of a full stage, of the first and of the last."""
         return pipeline.stage_layers(
-            self.model.layers * 1.0, self.pp * 1.0, self.chunks * 1.0, self.first_layers, self.last_layers
+            self.model.depth * 1.0, self.pp * 1.0, self.chunks * 1.0, self.first_layers, self.last_layers
         )
 
     def is_schedule(self, *keys: str) -> Truth:
@@ -180,10 +181,10 @@ def megatron(run: Run, words: Any = Words) -> str:
     )
     lines.append(
         words.choose(
-            (run.model.windowed_layers > 0) & ~_has_windows(run)
-            | (run.model.norms_per_layer > 2)
+            (_windows(run.model).layers > 0) & ~_has_windows(run)
+            | (run.model.norms > 2)
             | (run.model.parallel_block > 0)
-            | (run.model.extra_params_per_layer > 0) & ~_has_head_norms(run.model),
+            | (run.model.attention.extra_params > 0) & ~_has_head_norms(run.model),
             "  # windows, further norms, sinks, parallel blocks of this model are not in these arguments\n",
             "",
         )
@@ -237,28 +238,45 @@ def _is_rotary(model: Model) -> Truth:
 def _has_head_norms(model: Model) -> Truth:
     """Whether the parameters that a layer has beside the usual ones are a norm of the queries and one of the
     keys, over the width of a head."""
-    return (model.extra_params_per_layer == 2 * model.head_dim) & ~(model.kv_lora > 0)
+    kind = model.attention
+    return (kind.extra_params == 2 * kind.head_dim) & ~(kind.kv_lora > 0)
+
+
+class Windows(NamedTuple):
+    """The window of a model, and in how many layers it is."""
+
+    layers: Real
+    tokens: Real
+    chunked: Real
+
+
+def _windows(model: Model) -> Windows:
+    """Nothing but zeros where no layer has a window."""
+    found = [(count, window) for count, (_, window) in models.attended(model) if window is not None]
+    return Windows(found[0][0], found[0][1].tokens, found[0][1].chunked) if found else Windows(0, 0, 0)
 
 
 def _full_every(run: Run) -> Real:
     """Every how many layers one has no window."""
-    without = run.model.layers - run.model.windowed_layers
-    return ops.floor(run.model.layers * 1.0 / ops.maximum(1.0, without * 1.0))
+    without = run.model.depth - _windows(run.model).layers
+    return ops.floor(run.model.depth * 1.0 / ops.maximum(1.0, without * 1.0))
 
 
 def _has_windows(run: Run) -> Truth:
     """Whether Megatron-LM can say which layers have a sliding window: all, or all but every so many."""
-    model, every = run.model, _full_every(run)
-    without = model.layers - model.windowed_layers
-    regular = (without < 1) | (ops.floor(model.layers * 1.0 / ops.maximum(1.0, every)) == without)
-    return (model.windowed_layers > 0) & (model.chunked < 1) & regular
+    windows, every = _windows(run.model), _full_every(run)
+    without = run.model.depth - windows.layers
+    regular = (without < 1) | (ops.floor(run.model.depth * 1.0 / ops.maximum(1.0, every)) == without)
+    return (windows.layers > 0) & (windows.chunked < 1) & regular
 
 
 def _megatron_model(run: Run, words) -> list[Setting]:
     model, n = run.model, words.plain
-    latent, experts, dense = model.kv_lora > 0, model.experts > 0, model.first_dense_layers
+    kind, moe, windows = model.attention, model.moe, _windows(model)
+    latent, experts = kind.kv_lora > 0, model.experts > 0
+    dense, moe_every = ops.each(model, models.expert_places)
     return [
-        Setting("num-layers", n(model.layers)),
+        Setting("num-layers", n(model.depth)),
         Setting("hidden-size", n(model.hidden)),
         Setting("ffn-hidden-size", n(ops.where(model.ffn > 0, model.ffn, model.expert_ffn))),
         Setting("num-attention-heads", n(model.heads)),
@@ -282,32 +300,30 @@ def _megatron_model(run: Run, words) -> list[Setting]:
         Setting("normalization", words.choose(model.norm_bias > 0, "LayerNorm", "RMSNorm")),
         Setting("norm-epsilon", "1e-6", model.small_epsilon > 0),  # 1e-5 by default
         Setting("disable-bias-linear", when=model.biases < 1),
-        Setting("add-qkv-bias", when=model.qkv_bias > 0),
+        Setting("add-qkv-bias", when=kind.qkv_bias > 0),
         Setting("swiglu", when=model.gated > 0),
         Setting("qk-layernorm", when=_has_head_norms(model) | latent),  # or of the latents
-        Setting("window-size", f"{n(model.window)},0", _has_windows(run)),
+        Setting("window-size", f"{n(windows.tokens)},0", _has_windows(run)),
         Setting(
-            "window-attn-skip-freq",
-            n(_full_every(run)),
-            _has_windows(run) & (model.windowed_layers < model.layers),
+            "window-attn-skip-freq", n(_full_every(run)), _has_windows(run) & (windows.layers < model.depth)
         ),
         Setting("attention-dropout", "0.0", model.dropout < 1),  # Megatron-LM drops a tenth by default
         Setting("hidden-dropout", "0.0", model.dropout < 1),
         Setting("vocab-size", n(model.vocab)),
         Setting("untie-embeddings-and-output-weights", when=model.tied < 1),
         Setting("multi-latent-attention", when=latent),
-        Setting("q-lora-rank", n(model.q_lora), latent & (model.q_lora > 0)),
-        Setting("kv-lora-rank", n(model.kv_lora), latent),
-        Setting("qk-head-dim", n(model.nope_dim), latent),
-        Setting("qk-pos-emb-head-dim", n(model.rope_dim), latent),
-        Setting("v-head-dim", n(model.v_dim), latent),
+        Setting("q-lora-rank", n(kind.q_lora), latent & (kind.q_lora > 0)),
+        Setting("kv-lora-rank", n(kind.kv_lora), latent),
+        Setting("qk-head-dim", n(kind.nope_dim), latent),
+        Setting("qk-pos-emb-head-dim", n(kind.rope_dim), latent),
+        Setting("v-head-dim", n(kind.v_dim), latent),
         Setting("num-experts", n(model.experts), experts),
         Setting("moe-router-topk", n(model.top_k), experts),
-        Setting("moe-router-num-groups", n(model.expert_groups), experts & (model.expert_groups > 0)),
-        Setting("moe-router-group-topk", n(model.top_groups), experts & (model.expert_groups > 0)),
+        Setting("moe-router-num-groups", n(moe.groups), experts & (moe.groups > 0)),
+        Setting("moe-router-group-topk", n(moe.top_groups), experts & (moe.groups > 0)),
         # Megatron-LM refuses a bias beside softmax, its default: it wants scores that do not compete
-        Setting("moe-router-score-function", "sigmoid", experts & (model.router_bias > 0)),
-        Setting("moe-router-enable-expert-bias", when=experts & (model.router_bias > 0)),
+        Setting("moe-router-score-function", "sigmoid", experts & (moe.router_bias > 0)),
+        Setting("moe-router-enable-expert-bias", when=experts & (moe.router_bias > 0)),
         Setting("moe-ffn-hidden-size", n(model.expert_ffn), experts),
         Setting(
             "moe-shared-expert-intermediate-size",
@@ -316,19 +332,19 @@ def _megatron_model(run: Run, words) -> list[Setting]:
         ),
         Setting(
             "moe-layer-freq",
-            f'"([0]*{n(dense)}+[1]*{n(model.layers - dense)})"',
-            experts & (dense > 0) & (model.moe_every < 2),
+            f'"([0]*{n(dense)}+[1]*{n(model.depth - dense)})"',
+            experts & (dense > 0) & (moe_every < 2),
         ),
-        Setting("moe-layer-freq", n(model.moe_every), experts & (model.moe_every > 1)),
+        Setting("moe-layer-freq", n(moe_every), experts & (moe_every > 1)),
     ]
 
 
 def _equal_chunks(run: Run) -> Truth:
-    return legality.equal_chunks(run.model.layers, run.pp, run.chunks)
+    return legality.equal_chunks(run.model.depth, run.pp, run.chunks)
 
 
 def _ends_take_slots(run: Run) -> Truth:
-    return legality.ends_take_slots(run.model.layers, run.pp, run.chunks)
+    return legality.ends_take_slots(run.model.depth, run.pp, run.chunks)
 
 
 def _needs_layout(run: Run) -> Truth:
@@ -338,7 +354,7 @@ def _needs_layout(run: Run) -> Truth:
 
 
 def _ends_share_the_rest(run: Run) -> Truth:
-    return legality.ends_share_the_rest(run.model.layers, run.pp, run.chunks, run.stage_layers)
+    return legality.ends_share_the_rest(run.model.depth, run.pp, run.chunks, run.stage_layers)
 
 
 def _layout(run: Run, n: Any) -> Any:
@@ -350,13 +366,13 @@ def _layout(run: Run, n: Any) -> Any:
 
 
 def _middle_is_even(run: Run) -> Truth:
-    return legality.middle_is_even(run.model.layers, run.pp, run.stage_layers)
+    return legality.middle_is_even(run.model.depth, run.pp, run.stage_layers)
 
 
 def _megatron_layout(run: Run, n) -> list[Setting]:
     experts, several = run.model.experts > 0, run.pp > 1
     stage = run.stage_layers
-    uneven = several & (run.chunks < 2) & (run.model.layers % run.pp != 0)
+    uneven = several & (run.chunks < 2) & (run.model.depth % run.pp != 0)
     if run.first_layers or run.last_layers:
         uneven = several
     written = _needs_layout(run) & _ends_share_the_rest(run)
@@ -481,7 +497,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
     # is accumulated (torchtitan/train.py)
     local_batch = ops.where(run.pp > 1, run.global_batch / run.dp, run.micro_batch)
     stages = run.pp * run.chunks
-    parts = run.model.layers + 2.0  # embedding and output count as one layer each
+    parts = run.model.depth + 2.0  # embedding and output count as one layer each
     per_stage = ops.ceil(parts / stages)
     refused = words.choose(
         legality.fills_every_stage(parts, stages),

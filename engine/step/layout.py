@@ -239,7 +239,7 @@ def _whole(name: str, value, at_least: int = 1) -> None:
 def require_legal(model: Model, job: Job, layout: Layout) -> None:
     """ValueError with the reason and the nearest legal values if the layout cannot be built."""
     a = layout
-    legality.require_ends(model.layers, a.pp, a.first_layers, a.last_layers)
+    legality.require_ends(model.depth, a.pp, a.first_layers, a.last_layers)
     legality.require_recompute(model, a.recompute, a.recompute_layers, a.pp)
     if a.schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
@@ -265,7 +265,7 @@ def facts(model: Model, job: Job, a: Layout) -> Facts:
     """The facts about a layout that the rules need, in whole numbers."""
     return Facts(
         model.heads,
-        model.layers,
+        model.depth,
         model.experts,
         job.global_batch,
         job.seq,
@@ -413,7 +413,7 @@ class Estimate:
         if code == BY_MODULE or self.layout.recompute_layers:
             again = compute.repeated_flops_per_token(size, seq, causal, modules)
             if code == FULL:
-                stage = stage_layers(size.layers, float(self.layout.pp), float(self.layout.interleave))
+                stage = stage_layers(size.depth, float(self.layout.pp), float(self.layout.interleave))
                 everything = flops.hardware_flops_per_token(size, seq, causal, FULL)
                 again = everything - flops.training_flops_per_token(size, seq, causal)
                 again = again * min(1.0, self.layout.recompute_layers / stage.full)

@@ -285,7 +285,7 @@ def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:
         _require_modules(model, modules)
     if not layers:
         return
-    most = math.ceil(model.layers / pp)
+    most = math.ceil(model.depth / pp)
     if code != memory.FULL:
         raise ValueError(f"recompute_layers must be 0 unless recompute is full, got {layers}")
     if layers > most:
@@ -294,12 +294,12 @@ def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:
 
 def _require_modules(model, modules) -> None:
     lacking = {
-        "mla_up_proj": not model.kv_lora,
-        "mlp": bool(model.experts) and not model.first_dense_layers and model.moe_every < 2,
-        "every_other": not model.gated or bool(model.experts) or bool(model.kv_lora),
+        "mla_up_proj": not model.attention.latent,
+        "mlp": not model.dense.width,
+        "every_other": not model.gated or bool(model.experts) or model.attention.latent,
         "moe": not model.experts,
         "moe_act": not model.experts,
-        "shared_experts": not model.experts or not model.shared_experts,
+        "shared_experts": not model.shared_experts,
     }
     for name in modules:
         if lacking.get(name):

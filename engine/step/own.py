@@ -22,7 +22,7 @@ from engine.calibration.products import Gemm, Quantise
 from engine.catalog import files
 from engine.catalog.config_json import BOUNDS
 from engine.catalog.hardware import Gpu
-from engine.catalog.models import AT_MOST, LATENT, Model, contradiction
+from engine.catalog.models import AT_MOST, KINDS, LATENT, NUMBER, Model, contradiction, described, sizes_of
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, Served, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
@@ -30,10 +30,6 @@ from engine.step import layout as layouts
 from engine.step.export import titan_place
 from engine.step.layout import Machine
 
-KINDS = {
-    name: kind for name, kind in Model.__annotations__.items() if kind in ("int", "bool")
-}  # the numbers of a model
-NUMBER = (int, float, np.number)
 LIKE = "h100-sxm"  # whose shares of peak and bandwidth one's own GPU reaches
 
 
@@ -125,22 +121,21 @@ def model(option: ModelOption, fields: dict) -> Model:
     contradict each other, even where checks are off: if more layers had a window than there are layers, the
     number of layers without one would be negative, and so would the bytes and seconds of a search. ``fitted``
     gives fields without such contradictions."""
-    known = {name: getattr(option.model, name) for name in KINDS}
-    given = {name: value > 0 if KINDS[name] == "bool" else value for name, value in fields.items()}
-    own = known | {name: ops.where(option.own > 0, value, known[name]) for name, value in given.items()}
-    known_now = all(
-        isinstance(own[name], NUMBER) for name in (*AT_MOST, *AT_MOST.values(), "kv_lora", *LATENT)
-    )
-    if known_now and (wrong := contradiction(own)):
+    return ops.each(option, lambda one: _own(one.model, fields) if one.own else _unnamed(one.model))
+
+
+def _own(like: Model, fields: dict) -> Model:
+    """A model with these fields, and for the rest those of another."""
+    found = {name: getattr(like, name) for name in KINDS if name in Model.__annotations__} | sizes_of(like)
+    found |= {name: value > 0 if KINDS[name] == "bool" else value for name, value in fields.items()}
+    known = all(isinstance(found[name], NUMBER) for name in (*AT_MOST, *AT_MOST.values(), "kv_lora", *LATENT))
+    if known and (wrong := contradiction(found)):
         raise ValueError(wrong)
-    return Model(key="own", name="own", **own)
+    return described("own", "own", **found)
 
 
-def as_model(thing: Model) -> Model:
-    """The model itself; for a symbolic choice among models, a model whose numbers are symbols."""
-    if isinstance(thing, Model):
-        return thing
-    return Model(key="own", name="own", **{name: getattr(thing, name) for name in KINDS})
+def _unnamed(known: Model) -> Model:
+    return replace(known, key="own", name="own", checkpoint="", stored="")
 
 
 def cluster(

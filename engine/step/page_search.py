@@ -203,7 +203,7 @@ def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], d
     """For each legal split the fastest layout that fits, the one with the smallest memory, and the fastest of
     all: (splits, contests). If asked, also the fastest at each place of the cloud."""
     splits = legal_splits(
-        case.gpus, case.global_batch, case.seq, case.model.heads, case.model.layers, case.model.experts
+        case.gpus, case.global_batch, case.seq, case.model.heads, case.model.depth, case.model.experts
     )
     free = {} if in_cloud else {f"only_{name}": 0.0 * splits["tp"] - 1.0 for name in FIXABLE}
     return splits, contests(case, splits | free, in_cloud)
@@ -259,6 +259,6 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
             for name in FIXABLE
             if f"only_{name}" in point
         ]
-        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *takes_part, *only), found
+        return (*search.legal(a, case.model.depth, point["is_1f1b"]), *takes_part, *only), found
 
     return sweep(rows, EVERY, measure)

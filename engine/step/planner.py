@@ -5,7 +5,6 @@ With numbers, ``found`` calls ``search.plan``; with symbols, it takes what ``pag
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ import numpy as np
 from engine.base import check
 from engine.base.types import Real, Truth
 from engine.catalog.hardware import Gpu
-from engine.catalog.models import Model
 from engine.mechanism import flops
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.shape import shape
@@ -66,10 +64,8 @@ def found_in_cloud(case: Case) -> tuple[Found, Cloud]:
 
 
 def _found_here(case: Case, in_cloud: bool) -> tuple[Found, Cloud | None]:
-    whole = [field.name for field in fields(Model) if field.type == "int"]
-    model = replace(case.model, **{name: int(getattr(case.model, name)) for name in whole})
     return _found(
-        model,
+        case.model,
         case.chip,
         case.wires,
         float(case.hbm_bytes),

@@ -191,7 +191,7 @@ def splits(model: Model, job: Job, gpus: int) -> list[Split]:
     ]
     found = []
     for tp in (d for d in divisors(gpus) if not cuts_a_head(model.heads, d)):
-        for pp in (d for d in divisors(gpus // tp) if not leaves_a_chunk_empty(model.layers, d, 1)):
+        for pp in (d for d in divisors(gpus // tp) if not leaves_a_chunk_empty(model.depth, d, 1)):
             experts = _expert_splits(model, tp, gpus // pp)
             for cp in contexts:
                 dp = gpus // (tp * pp * cp)
@@ -217,7 +217,7 @@ def schedules(model: Model, stages: set[int]) -> list[tuple[str, int]]:
     if stages == {1}:
         return [("1f1b", 1)]
     fewest = min(stages - {1})
-    return [pair for pair in EVERY_SCHEDULE if pair[1] == 1 or fewest * pair[1] <= model.layers]
+    return [pair for pair in EVERY_SCHEDULE if pair[1] == 1 or fewest * pair[1] <= model.depth]
 
 
 def _along(values, axis: int):
@@ -326,7 +326,7 @@ class Block:
     def legal(self, a: Axes) -> np.ndarray:
         """Which cells of the grid are legal layouts, for any recomputation."""
         _, schedule, replicas = legal(
-            a, self.model.layers, _along([key == "1f1b" for key, _ in self.schedules], 2)
+            a, self.model.depth, _along([key == "1f1b" for key, _ in self.schedules], 2)
         )
         return schedule & replicas & self.within.cells(self.model, a, self.schedules)
 

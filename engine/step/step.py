@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.mechanism.interconnect import Wires
     from engine.mechanism.matmul import Chip
     from engine.mechanism.offload import Offload
-    from engine.mechanism.shape import Shape
+    from engine.mechanism.shape import Routed, Shape
     from engine.step.layout import Job
 
 # Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
@@ -170,9 +170,9 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         not job.send_once,
         job.one_by_one,
     )
-    attention = attention_s, attention_s
-    if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
-        attention = compute.attention_by_kind(shape, tokens, a.seq, shape.heads / a.tp, at, job.kernels)
+    attention = (attention_s,) * len(shape.attended)
+    if job.flash and len(attention) > 1 and not ops.is_zero(a.cp - 1.0):
+        attention = compute.attention_by_kind(shape, tokens, a.seq, a.tp, at, job.kernels)
     head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
@@ -206,12 +206,12 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     """
     tensor_s, context_f, context_b = own.tensor_s, own.context_forward_s, own.context_backward_s
     expert_s = 0.0
-    if shape.expert:
+    if shape.routed:
         hides = 1.0 if job.overlap_experts else a.plan.hides_experts
         expert_s = ops.maximum(0.0, own.expert_s - hides * own.forward_s)
     again = ops.where(a.recompute == memory.FULL, 1.0, 0.0)
     if a.recompute_layers:
-        again = again * recomputed_share(a, pipeline.stage_layers(shape.layers, a.pp, a.chunks).full)
+        again = again * recomputed_share(a, pipeline.stage_layers(shape.depth, a.pp, a.chunks).full)
     again_s = again * own.forward_s
     if not job.flash:  # fused attention keeps nothing that selective recomputation could drop
         again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
@@ -328,33 +328,33 @@ def joined_s(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real) -> Real:
 
 
 def context_exposed_s(
-    shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, attention: tuple[Real, Real]
+    shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, attention: tuple[Real, ...]
 ) -> tuple[Real, Real]:
     """Exposed seconds of context parallelism in an average layer, forward and backward; backward passes the
     gradients around too. ``attention`` is the arithmetic that hides the traffic: the forward time in a layer
-    without a window, and in one with a window.
+    of each of ``shape.attended``.
 
     Layers without a window pass all keys and values around; layers with a window send only as many of them to
     their neighbours as the window holds. With AllGather every layer gets all keys and values.
     """
     if ops.is_zero(a.cp - 1.0):
         return 0.0, 0.0
-    token_bytes = shape.kv_width * 2.0 / a.tp
-    kv_bytes = tokens * token_bytes
     if job.gather_context:
-        forward_s = sequence.gather_s(kv_bytes, a.cp, a.tp, net)
+        forward_s = sequence.gather_s(tokens * (shape.kv_width * 2.0 / a.tp), a.cp, a.tp, net)
         return forward_s, 2.0 * forward_s
-    (full_s, windowed_s), windowed = attention, shape.windowed_share
-    window_bytes = a.micro_batch * shape.span_window * token_bytes
 
     def exposed_s(copies, slower):
-        found = sequence.ring_s(copies * kv_bytes, a.cp, a.tp, slower * full_s, net)
-        if ops.is_zero(windowed):
-            return found
-        near_s = sequence.window_s(
-            copies * window_bytes, copies * kv_bytes, a.cp, a.tp, slower * windowed_s, net
-        )
-        return (1.0 - windowed) * found + windowed * near_s
+        found = 0.0
+        for kind, kind_s in zip(shape.attended, attention):
+            token_bytes = kind.kv_width * 2.0 / a.tp
+            kv_bytes = copies * (tokens * token_bytes)
+            if kind.windowed:
+                near = copies * (a.micro_batch * kind.window * token_bytes)
+                sent_s = sequence.window_s(near, kv_bytes, a.cp, a.tp, slower * kind_s, net)
+            else:
+                sent_s = sequence.ring_s(kv_bytes, a.cp, a.tp, slower * kind_s, net)
+            found = found + kind.share * sent_s
+        return found
 
     return exposed_s(1.0, 1.0), exposed_s(2.0, compute.BACKWARD_OF_FLASH)
 
@@ -363,17 +363,23 @@ def expert_traffic_s(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, toke
     """Two AllToAlls (dispatch and combine) per layer with experts and direction. Tokens for experts that are
     split over expert_tp are gathered there, and their results scattered. If the software supports it, a token
     crosses to each node only once; it is dispatched in 8 bits if the products are in 8 bits."""
-    if not shape.expert:
-        return 0.0
+    found = 0.0
+    for part in shape.routed:
+        found = found + part.share * _exchanged_s(shape, part, job, at, net, a, tokens)
+    return found
+
+
+def _exchanged_s(shape: Shape, part: Routed, job: Job, at: Chip, net: Wires, a: Axes, tokens: Real) -> Real:
+    """Of one layer with these experts."""
     rows = job.imbalance * tokens / a.tp
     per_node = ranks_per_node(a.ep, a.expert_tp, net.gpus_per_node)
     nodes = ops.ceil(a.ep / per_node)
-    limit = experts.nodes_allowed(nodes, shape.expert_groups, shape.top_groups)
-    sent = experts.copies(shape.top_k, shape.experts, a.ep, per_node, limit, job.send_once)
+    limit = experts.nodes_allowed(nodes, part.groups, part.top_groups)
+    sent = experts.copies(part.top_k, part.experts, a.ep, per_node, limit, job.send_once)
     narrow = ops.where(at.operand_bytes < experts.TOKEN_BYTES, experts.FP8_BYTES, experts.TOKEN_BYTES)
     group = (sent, a.ep, per_node, net)
-    arrived_bytes = rows * shape.top_k * shape.hidden * experts.TOKEN_BYTES
-    return shape.moe_share * (
+    arrived_bytes = rows * part.top_k * shape.hidden * experts.TOKEN_BYTES
+    return (
         experts.exchange_s(rows, shape.hidden, narrow, *group)
         + experts.exchange_s(rows, shape.hidden, experts.TOKEN_BYTES, *group)
         + 2.0 * experts.gather_s(arrived_bytes, a.expert_tp, net)
@@ -402,7 +408,7 @@ def data_exposed_s(
     """
     shard, expert_shard = shards(a)
     groups = [(dense, shard, a.tp, 1.0)]
-    if shape.expert:
+    if shape.routed:
         groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
     parts = net if job.zero_nics == 1.0 else scaled(net, nic=job.zero_nics)
@@ -502,7 +508,7 @@ class Stages:
 
 def sizes(shape: Shape, a: Axes) -> tuple[Real, Real, pipeline.StageLayers]:
     """Tokens of a micro-batch on a GPU, micro-batches per step, and the layers of the stages."""
-    stage = _stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers)
+    stage = _stage_layers(shape.depth, a.pp, a.chunks, a.first_layers, a.last_layers)
     if not ops.is_zero(a.plan.folded):
         in_a_v = pipeline.folded_layers(stage)
         stage = pipeline.StageLayers(
@@ -622,25 +628,16 @@ def shards(a: Axes) -> tuple[Real, Real]:
 def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real, recompute: Real) -> Real:
     """Activations that an average layer keeps for one micro-batch."""
     kept = 0.0
-    for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
-        if not ops.is_zero(share):
-            stored = memory.kept_per_token(
-                shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe, job.saves_fp8, job.weighs_early
+    for block, share in enumerate(shape.block_shares):
+        stored = memory.kept_per_token(
+            shape, a.seq, a.tp, whole_ranks, recompute, job.flash, block, job.saves_fp8, job.weighs_early
+        )
+        kept = kept + share * stored
+        if a.modules:
+            dropped = memory.dropped_per_token(
+                shape, a.seq, a.tp, whole_ranks, job.flash, block, a.modules, job.saves_fp8, job.weighs_early
             )
-            kept = kept + share * stored
-            if a.modules:
-                dropped = memory.dropped_per_token(
-                    shape,
-                    a.seq,
-                    a.tp,
-                    whole_ranks,
-                    job.flash,
-                    moe,
-                    a.modules,
-                    job.saves_fp8,
-                    job.weighs_early,
-                )
-                kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
+            kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
     return (kept + gathered_per_token(shape, job, a, recompute)) * tokens
 
 
@@ -703,7 +700,7 @@ def worked(
     """The layers' arithmetic and the traffic that this arithmetic waits for. Throughput is set by the slowest
     stage; the bubble is that of an average stage."""
     layer = layer_time(shape, job, at, a, tokens, own)
-    last, layers_of_all = stage.last, shape.layers
+    last, layers_of_all = stage.last, shape.depth
     if job.mtp:
         last, layers_of_all = last + job.mtp, layers_of_all + job.mtp
     head_s = own.head_forward_s + own.head_backward_s

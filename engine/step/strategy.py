@@ -26,7 +26,6 @@ from engine.mechanism import memory
 from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.step.layout import Job, Layout, default_recipe
-from engine.step.own import as_model
 from engine.step.step import Axes, Terms, context_exposed_s, micro_batch, seconds, sizes, step
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def possible(model: Model, gpus: Real, seq: Real) -> Truth:
     uneven = (np.remainder(model.experts, ranks) > 0) | (np.remainder(gpus, ranks) > 0)
     refused = {
         "tp": np.remainder(model.heads, gpus) > 0,
-        "pp": model.layers < gpus,
+        "pp": model.depth < gpus,
         "cp": np.remainder(seq, 2.0 * gpus) > 0,
         "ep": uneven | (model.experts < 1),
     }
@@ -141,9 +140,9 @@ def costs(
     """All strategies for a model on this many GPUs, each with this many sequences of ``seq`` tokens per
     step."""
     check.whole(gpus=gpus, sequences=sequences, seq=seq)
-    numbers, gpus = as_model(model), 1.0 * gpus
-    a = axes(numbers, gpus, 1.0 * sequences, 1.0 * seq)
-    size = shape(numbers)
+    gpus = 1.0 * gpus
+    a = axes(model, gpus, 1.0 * sequences, 1.0 * seq)
+    size = shape(model)
     sized = sizes(size, a)
     own = micro_batch(size, HIDING, chip, wires, a, sized[0])  # the same, whether or not traffic is hidden
     now = step(size, HIDING, recipe, chip, wires, a, own)
@@ -152,7 +151,7 @@ def costs(
     ideal_s = now.compute_s[START]
     worked_s = now.compute_s + now.pipeline_bubble_s + now.optimizer_s
     return Costs(
-        possible(numbers, gpus, 1.0 * seq),
+        possible(model, gpus, 1.0 * seq),
         now.total_bytes,
         now.step_s,
         ideal_s,
@@ -170,7 +169,7 @@ def _context_s(size, wires, a: Axes):
     """The time to pass keys and values around, without attention to hide it."""
     tokens, micro_batches, _ = sizes(size, a)
     forward_s, backward_s = context_exposed_s(size, HIDING, wires, a, tokens, (0.0, 0.0))
-    return micro_batches * size.layers * (forward_s + backward_s)
+    return micro_batches * size.depth * (forward_s + backward_s)
 
 
 def loads(found: Costs, hbm_bytes: Real) -> Real:

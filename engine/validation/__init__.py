@@ -18,7 +18,7 @@ from engine.base.units import DAY
 from engine.calibration import DEFAULT
 from engine.calibration.attention import fused_s
 from engine.catalog import models
-from engine.catalog.models import Model
+from engine.catalog.models import Model, described
 from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
 from engine.serving import inference, software, wide
@@ -83,7 +83,7 @@ class Row:
 
 @lru_cache(1024)
 def _model(fields: str) -> Model:
-    return Model(key="published", name="published", **json.loads(fields))
+    return described(key="published", name="published", **json.loads(fields))
 
 
 def model_of(case: dict) -> Model:

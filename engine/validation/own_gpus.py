@@ -15,7 +15,7 @@ from engine.calibration import known
 from engine.calibration.attention import fused_s
 from engine.calibration.products import gemm_s
 from engine.catalog.hardware import Gpu
-from engine.catalog.models import Model
+from engine.catalog.models import described
 from engine.mechanism import compute, matmul
 from engine.mechanism.shape import shape
 from engine.one_gpu import allocator_replay, measurements
@@ -23,7 +23,7 @@ from engine.one_gpu import allocator_replay, measurements
 COLD_BYTES = 64e6  # operands of streaming kernels from here on are read from memory, not from the L2 cache
 LARGE = 1024  # rows, sides or tokens of an operation that is large
 LIBRARIES = {"flash": "FlashAttention-2", "cudnn": "cuDNN"}
-BLOCK = Model(
+BLOCK = described(
     key="block",
     name="A block of 8,192 tokens",
     layers=1,

@@ -26,7 +26,7 @@ from engine.calibration.fit import judge, tables
 from engine.calibration.fit.kinds import KINDS
 from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
-from engine.catalog.models import Model
+from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
 from engine.mechanism import interconnect, memory
 from engine.step import layout
@@ -142,7 +142,7 @@ def model_of(text: str) -> Model:
     if shape:
         fields = dict(pair.split("=") for pair in shape.rstrip(")").split(";"))
         numbers: dict[str, Any] = {key: int(value) for key, value in fields.items()}
-        return Model(key=name, name=name, gated=True, tied=False, **numbers)
+        return described(key=name, name=name, gated=True, tied=False, **numbers)
     if name not in catalog.all_models():
         raise NotModelled(f"model {name}")
     return catalog.model(name)
@@ -183,7 +183,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
-    first, last = ends(row["pipeline_layout"], model.layers, stages)
+    first, last = ends(row["pipeline_layout"], model.depth, stages)
     split = Layout(
         gpus=int(row["gpus"]),
         tp=int(row["tp"]),

@@ -19,7 +19,7 @@ import numpy as np
 from engine import catalog
 from engine.calibration import DEFAULT
 from engine.calibration.constants import Calibration
-from engine.catalog.models import Model
+from engine.catalog.models import described
 from engine.serving import decoding, equilibrium, step_costs, under_traffic
 from engine.step import layout
 
@@ -28,7 +28,7 @@ OPEN_ORCA = 294.0  # tokens of MLPerf's prompts for Llama 2 70B, which its logs 
 WEIGHTS = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625}  # bytes of each, its scales counted
 ANY_S = 1e9  # a token may take so long: offline
 CLOSED = "closed loop"
-MINIMAX = Model(  # MiniMaxAI/MiniMax-M2.5, config.json
+MINIMAX = described(  # MiniMaxAI/MiniMax-M2.5, config.json
     key="minimax-m2.5",
     name="MiniMax-M2.5",
     layers=62,

@@ -236,7 +236,7 @@ def test_one_node_works_at_a_time():
     assert len(blocks) == 2 * one_works.NODES
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(blocks))
     words = one_works.draw(WIDE).labels[0].words
-    assert numbers_in(words) == [str(catalog.model("llama3.1-405b").layers), "16"]
+    assert numbers_in(words) == [str(catalog.model("llama3.1-405b").depth), "16"]
 
 
 def test_zero_shares_are_the_engines():

@@ -80,7 +80,7 @@ def test_import_is_quick_and_brings_nothing_that_is_not_asked_for(tmp_path):
 # -- things --------------------------------------------------------------------------------------------------
 def test_the_catalogue_by_key():
     assert engine.gpu("h100-sxm").hbm_bytes == 80e9
-    assert engine.model("llama3-70b").layers == 80
+    assert engine.model("llama3-70b").depth == 80
     assert engine.recipe("bf16-adam").bytes_per_param == 16
     assert engine.link("nvlink4").bytes_per_s == 450e9
     assert engine.node("dgx-h100").gpus == 8

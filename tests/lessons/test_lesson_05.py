@@ -158,7 +158,7 @@ def test_what_pytorch_counts_of_the_70b_is_what_the_engine_says():
     head = 2 * LLAMA_70B.vocab * LLAMA_70B.hidden
     assert counted["scatters_bytes"] == 2 * params
     assert counted["gathers_bytes"] == pytest.approx(4 * params - head, rel=1e-4)
-    assert counted["gathers"] == 2 * LLAMA_70B.layers + 4 and counted["scatters"] == LLAMA_70B.layers + 3
+    assert counted["gathers"] == 2 * LLAMA_70B.depth + 4 and counted["scatters"] == LLAMA_70B.depth + 3
     engine_says = step_of(8192).terms.total_bytes - memory.FRAMEWORK_BYTES
     assert counted["peak_bytes"] < engine_says < 1.1 * counted["peak_bytes"]
 

@@ -113,7 +113,7 @@ def test_the_slower_worker_sets_the_pace_as_the_rule_says():
         )
         rule_s = max(
             step["kernels"] * launch_costs.ISSUE_S,
-            capture.gpu_s(found, model.layers, launch_costs.STREAM_GAP_S),
+            capture.gpu_s(found, model.depth, launch_costs.STREAM_GAP_S),
         )
         assert rule_s == pytest.approx(step["total_s"], rel=0.1)
 

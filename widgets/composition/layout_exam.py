@@ -196,7 +196,7 @@ class LayoutExam(Widget):
             self.found().fault,
             [
                 f"{count(self.tp)} tensor ranks for {count(job.model.heads)} heads",
-                f"{stages} for {count(job.model.layers)} layers",
+                f"{stages} for {count(job.model.depth)} layers",
                 (
                     f"axes of {count(missions.model_ranks(self.tp, self.pp, self.cp))} ranks for "
                     f"{count(job.gpus)} GPUs"
@@ -235,7 +235,7 @@ class LayoutExam(Widget):
                     f"and values in {name}"
                 ),
                 (
-                    f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
+                    f"{name} cannot share {show(self.job().model.depth, 'count')} layers out among "
                     f"{show(self.pp, 'count')} stages"
                 ),
                 (
@@ -487,7 +487,7 @@ class LayoutExam(Widget):
 
     @readout("Layers", given=True)
     def layers(self):
-        return f"{show(self.job().model.layers, 'count')} of width {show(self.job().model.hidden, 'count')}"
+        return f"{show(self.job().model.depth, 'count')} of width {show(self.job().model.hidden, 'count')}"
 
     @readout("Attention", given=True)
     def attention(self):

@@ -375,7 +375,7 @@ class LayoutMissions(Widget):
         return self.broken(), (
             f"This cannot be built: {select(fault, missions.FAULTS)}. Tensor × pipeline × context take "
             f"{show(ranks, 'count')} of {show(m.gpus, 'count')} GPUs and leave {show(data, 'count')} data "
-            f"ranks for {show(m.batch, 'count')} sequences; the model has {show(m.model.layers, 'count')} "
+            f"ranks for {show(m.batch, 'count')} sequences; the model has {show(m.model.depth, 'count')} "
             f"layers and {show(m.model.heads, 'count')} heads."
         )
 

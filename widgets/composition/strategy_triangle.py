@@ -93,11 +93,11 @@ RATES = (
     f"of gradients and what attention's backward pass repeats add `#!n {IDEAL_S} - {PRODUCTS_S} | s`: `#!n "
     f"{IDEAL_S} | s`."
     "\n"
-    f"- Tensor parallelism's wires: 32 sequences × `#!n {LLAMA}.layers` layers × 8 gathers and scatters of "
+    f"- Tensor parallelism's wires: 32 sequences × `#!n {LLAMA}.depth` layers × 8 gathers and scatters of "
     f"`#!n {PIECE_BYTES} | MB`. Each moves 7/8 of that at `#!n {AT}.wires.link_bytes_per_s | GB/s`, in `#!n "
     f"7 / 8 * {PIECE_BYTES} / {AT}.wires.link_bytes_per_s | µs`; with 7 hops of `#!n {AT}.wires.box.hop_s + "
     f"{AT}.wires.box.late_s | µs` and `#!n {AT}.wires.start_s | µs` to start, as measured, `#!n {GATHER_S} | "
-    f"µs`. Together `#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} | s`, or `#!n 32 * {LLAMA}.layers * 8 * "
+    f"µs`. Together `#!n 32 * {LLAMA}.depth * 8 * {GATHER_S} | s`, or `#!n 32 * {LLAMA}.depth * 8 * "
     f"{GATHER_S} / {IDEAL_S} | percent` of $T_0$."
 )
 

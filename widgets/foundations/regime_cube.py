@@ -1,13 +1,11 @@
 """Real models by three loads, in a cube and as rows of dots beside it: which resource of a cluster each of
 them runs out of first."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from bokeh.transform import factor_mark
 
 from engine import catalog
-from engine.base import units
+from engine.base import ops, units
 from engine.mechanism import walls
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, Player
@@ -188,7 +186,7 @@ class RegimeCube(Widget):
 
     def in_focus(self):
         """The chosen model alone."""
-        return SimpleNamespace(**{name: lookup(column, self.focus) for name, column in vars(MODELS).items()})
+        return ops.select(self.focus, [catalog.model(key) for key in KEYS])
 
     def chosen(self):
         """The loads of the model in focus."""

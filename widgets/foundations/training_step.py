@@ -14,7 +14,7 @@ from widgets.kit.text import choose, phrase, select, show, show_in, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MODEL = catalog.model(home.MODEL)
-LAYERS = MODEL.layers
+LAYERS = MODEL.depth
 STOPS = [2.0**power for power in range(15)]
 GPUS = ("a100-80", "h100-sxm", "h200", "b200")
 # lengths of the axis of time

@@ -117,7 +117,7 @@ class LaunchTimeline(Widget):
     @once
     def runs(self):
         """All four ways, run."""
-        return capture.four(self.eager(), self.compiled(), self.model.layers, self.issue, LAYERS_SHOWN)
+        return capture.four(self.eager(), self.compiled(), self.model.depth, self.issue, LAYERS_SHOWN)
 
     def totals(self):
         return self.runs()["total_s"]
@@ -128,18 +128,18 @@ class LaunchTimeline(Widget):
         kernels = {"eager": self.eager(), "compiled": self.compiled()}
         gaps = (launch_costs.STREAM_GAP_S, launch_costs.GRAPH_GAP_S)
         return np.stack(
-            [capture.gpu_s(kernels[way], self.model.layers, gaps[captured]) for way, captured in WAYS]
+            [capture.gpu_s(kernels[way], self.model.depth, gaps[captured]) for way, captured in WAYS]
         )
 
     @once
     def enough_batch(self):
         """The first batch at which the GPU alone needs as long as the CPU; 0 where none does."""
         found = self.found_at("eager", BATCHES)
-        enough = capture.enough_s(found, self.model.layers, launch_costs.STREAM_GAP_S) >= self.issue
+        enough = capture.enough_s(found, self.model.depth, launch_costs.STREAM_GAP_S) >= self.issue
         return np.where(np.max(np.where(enough, 1.0, 0.0)) > 0, lookup(BATCHES, np.argmax(enough)), 0.0)
 
     def enough(self):
-        return capture.enough_s(self.eager(), self.model.layers, launch_costs.STREAM_GAP_S)
+        return capture.enough_s(self.eager(), self.model.depth, launch_costs.STREAM_GAP_S)
 
     def gained(self):
         """Eager over the same kernels in a graph."""

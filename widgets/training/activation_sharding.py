@@ -116,7 +116,7 @@ class ActivationSharding(Widget):
         return memory.against_hbm(self.all_layers(), self.gpu)
 
     def ceiling(self):
-        return memory.hbm_of_each_layer(self.gpu, self.model.layers)
+        return memory.hbm_of_each_layer(self.gpu, self.model.depth)
 
     def ranks_needed(self):
         alone = memory.activation_bytes(
@@ -207,7 +207,7 @@ class ActivationSharding(Widget):
     def limit(self):
         low, high = self.ends_bytes()
         size = show(self.ceiling(), "bytes")
-        layers = show(self.model.layers, "count")
+        layers = show(self.model.depth, "count")
         far_right = fig.share_of_decades(self.ceiling(), low, high) > 0.5
         return {
             "hbm_for_a_layer": self.ceiling(),

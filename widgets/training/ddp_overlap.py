@@ -251,7 +251,7 @@ class DdpOverlap(Widget):
     def named(self, layer):
         """A layer's name, for columns of numbers as the simulation gives them."""
         kind = np.where(layer == EMBEDDING, 1.0, np.where(layer == FORWARD_PASS, 2.0, 0.0))
-        kind = np.where(layer > self.model.layers, 3.0, kind)
+        kind = np.where(layer > self.model.depth, 3.0, kind)
         kinds = ["layer ", "the embedding", "all layers", "the output layer"]
         return phrase(
             "{kind}{number}",
@@ -261,7 +261,7 @@ class DdpOverlap(Widget):
 
     @hint("layers")
     def of_a_layer(self):
-        found, last = self.run(), self.model.layers
+        found, last = self.run(), self.model.depth
         forward = np.where(found["layer"] == FORWARD_PASS, 1.0, 0.0)
         return phrase(
             "{pass_} {what}: {time}. {waits}",

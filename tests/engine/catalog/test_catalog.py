@@ -287,15 +287,15 @@ def test_active_parameters_match_with_or_without_the_input_embedding(model):
 def test_shapes_are_sound(model):
     active, total = models.active_parameters(model), models.parameters(model) - model.extra_params
     assert active < total if model.experts else active == total
-    assert models.dense_layers(model) + models.moe_layers(model) == model.layers
+    assert models.dense_layers(model) + models.moe_layers(model) == model.depth
     assert model.heads % model.kv_heads == 0
-    assert 0 <= model.windowed_layers <= model.layers and (model.window > 0) == (model.windowed_layers > 0)
+    assert all(group.count > 0 and (not group.window or group.window.tokens > 0) for group in model.layers)
     assert (model.ffn > 0) == (models.dense_layers(model) > 0)
 
 
 def test_a_tiny_gpt_counted_by_hand():
     """2 layers of width 4, vocabulary 10, 3 positions, biases and LayerNorms, output tied to the input."""
-    tiny = models.Model(
+    tiny = models.described(
         key="tiny",
         name="tiny",
         layers=2,
@@ -329,12 +329,12 @@ def test_latent_attention_counted_by_hand():
 @pytest.mark.parametrize("params", [1e9, 7e9, 70e9, 405e9])
 def test_typical_shape_has_the_parameters_asked_for(params):
     shape = models.typical(params)
-    assert models.layer_parameters(shape) * shape.layers == pytest.approx(params, rel=2e-3)
+    assert models.layer_parameters(shape) * shape.depth == pytest.approx(params, rel=2e-3)
     assert shape.heads * shape.head_dim == pytest.approx(shape.hidden)
 
 
 def test_typical_shape_is_near_real_ones():
-    assert models.typical(175e9).layers == pytest.approx(96, rel=0.02)
+    assert models.typical(175e9).depth == pytest.approx(96, rel=0.02)
     assert models.typical(175e9).hidden == pytest.approx(12288, rel=0.02)
 
 
@@ -348,7 +348,7 @@ def test_bad_shapes_are_refused_by_name():
         "ffn": "wide",
     }.items():
         with pytest.raises(ValueError, match=f"{name} must be .*got"):
-            models.Model(**{**shape, name: value})
+            models.described(**{**shape, name: value})
 
 
 # -- models of one's own -------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_own_model_from_a_file(tmp_path):
     path.write_text("layers = 2\nhidden = 4\nheads = 2\nkv_heads = 1\nhead_dim = 2\nffn = 8\nvocab = 10\n")
     assert catalog.model_from_file(path).key == "mine"
     path.write_text("[own]\n" + path.read_text())
-    assert catalog.model_from_file(path) == models.Model(
+    assert catalog.model_from_file(path) == models.described(
         key="own", name="own", layers=2, hidden=4, heads=2, kv_heads=1, head_dim=2, ffn=8, vocab=10
     )
 
@@ -365,7 +365,7 @@ def test_own_model_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("layers = 2", ("mine.toml:1: 'mine' is missing hidden, heads",)),
+        ("layers = 2", ("mine.toml:1: 'mine' is missing hidden, vocab, heads",)),
         ("layers = [", ("mine.toml:1: this is not TOML: Invalid value, in 'layers = ['",)),
         ("colour = 3", ("mine.toml:1: 'mine' has no key 'colour'", "name, layers, hidden")),
         (
@@ -448,7 +448,7 @@ def test_a_recipe_adds_up():
 def test_inconsistent_shapes_are_refused(name, value, complaint):
     shape = dict(key="x", name="x", layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=16, vocab=10)
     with refused(*complaint):
-        models.Model(**{**shape, name: value})
+        models.described(**{**shape, name: value})
 
 
 def test_the_four_numbers_every_reader_memorises():

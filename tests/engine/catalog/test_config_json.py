@@ -172,6 +172,8 @@ def test_a_file_gives_the_model_of_the_catalogue(key):
     # left out: learned positions, LayerNorm's and linear biases (GPT-2), query and key norms (Qwen 3), the
     # router's bias, vision
     assert ours == pytest.approx(models.parameters(known) - known.extra_params, rel=2e-3)
+    sizes = models.sizes_of(known)
+    numbers = sizes | {"vocab": known.vocab, "tied": known.tied}
     for name in config_json.FIELDS:
         if name not in (
             "head_dim",
@@ -183,19 +185,20 @@ def test_a_file_gives_the_model_of_the_catalogue(key):
             "windowed_layers",
             "kv_heads",
         ):
-            assert fields[name] == getattr(known, name), name
-    if not known.kv_lora:
+            assert fields[name] == numbers[name], name
+    if not known.attention.latent:
         assert (fields["head_dim"], fields["kv_heads"]) == (known.head_dim, known.kv_heads)
-    if known.windowed_layers and key.startswith("mistral"):
-        assert (fields["window"], fields["windowed_layers"]) == (known.window, known.windowed_layers)
+    if key.startswith("mistral"):
+        assert (fields["window"], fields["windowed_layers"]) == (sizes["window"], sizes["windowed_layers"])
 
 
 def test_windowed_layers_are_counted_from_their_list():
     """gpt-oss-120b: 36 layers, every second of which sees 128 tokens."""
     kinds = ["sliding_attention", "full_attention"] * 18
     given = FILES["mixtral-8x7b"] | {"num_hidden_layers": 36, "sliding_window": 128, "layer_types": kinds}
-    fields, known = config_json.read(json.dumps(given)), catalog.model("gpt-oss-120b")
-    assert (fields["window"], fields["windowed_layers"]) == (known.window, known.windowed_layers) == (128, 18)
+    fields, known = config_json.read(json.dumps(given)), models.sizes_of(catalog.model("gpt-oss-120b"))
+    for name, number in (("window", 128), ("windowed_layers", 18)):
+        assert fields[name] == known[name] == number
     assert config_json.read(json.dumps(given | {"use_sliding_window": False}))["windowed_layers"] == 0
     del given["layer_types"]
     assert config_json.read(json.dumps(given))["windowed_layers"] == 36  # all, where the file says no more

@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +13,6 @@ from engine import catalog
 from engine.base import check
 from engine.calibration import bands
 from engine.catalog import models
-from engine.catalog.models import Model
 from engine.exam import examination
 from engine.exam.examination import Choice, Paper
 from engine.mechanism.memory import RECOMPUTE
@@ -38,10 +37,7 @@ def power_of_two(value) -> bool:
 def in_whole_numbers(seed):
     """A spec's model and work as the single estimate takes them."""
     job = examination.spec(seed)
-    sizes = {
-        field.name: int(getattr(job.model, field.name)) for field in fields(Model) if field.type == "int"
-    }
-    return replace(job.model, **sizes), Job(int(job.batch), int(job.seq), job.recipe), int(job.gpus)
+    return job.model, Job(int(job.batch), int(job.seq), job.recipe), int(job.gpus)
 
 
 # -- what is drawn -------------------------------------------------------------------------------------------
@@ -88,7 +84,7 @@ def test_specs_differ_and_a_class_gets_the_same_one_next_year():
     )
     job = examination.spec(2026)
     assert (
-        job.model.layers,
+        job.model.depth,
         job.model.hidden,
         job.model.heads,
         job.model.kv_heads,
@@ -331,7 +327,7 @@ def test_the_page_s_recipe_with_the_best_mfu_has_its_days(seed):
     of 173."""
     job, found = examination.spec(seed), examination.by_hand(seed)
     m = job.model
-    run_flops = 6 * job.tokens * (job.active_params - m.vocab * m.hidden + m.layers * m.hidden * job.seq)
+    run_flops = 6 * job.tokens * (job.active_params - m.vocab * m.hidden + m.depth * m.hidden * job.seq)
     by_hand = run_flops / (job.gpus * job.at.peak_flops_per_s * found.mfu[2]) / 86400
     assert examination.estimate_days(job, found.mfu[2]) == pytest.approx(found.days, rel=1e-9)
     assert by_hand == pytest.approx(found.days, rel=1e-3)  # but for the norms

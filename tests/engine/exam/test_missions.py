@@ -164,7 +164,7 @@ def test_deepseeks_own_layout_by_hand():
     here, model = missions.deepseek_as_trained(), catalog.model("deepseek-v3")
     assert here.total_bytes / 1e9 == pytest.approx(172.6, abs=0.1) and not here.fits
     with check.trusted():
-        kept = memory.kept_per_token(model, 4096, 1, 1, 0, 1, True)
+        kept = memory.kept_per_token(model, 4096, 1, 1, 0, 1, 1)
     assert kept == 8 * 7168 + 2 * 128 * (192 + 128) * 2 + 9 * 6 * 2048 + 8 * 4 * 7168 == 561152
     theirs = (
         2 * 2 * 7168  # inputs of both blocks, bf16

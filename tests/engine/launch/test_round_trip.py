@@ -2,12 +2,13 @@
 something, its export says so, and only that is lost."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
+from engine.catalog import models
 from engine.catalog.models import Model
 from engine.launch import frameworks, planned
 from engine.launch.launch import Launch
@@ -26,7 +27,6 @@ MODELS = (
     "deepseek-v3",
     "qwen3-30b-a3b",
 )
-NUMBERS = [f.name for f in fields(Model) if f.type in ("int", "bool")]
 NOT_SHAPE = {"max_context", "year"}
 SILENT = Launch("megatron", catalog.model("llama2-7b"), 1, "bf16")
 
@@ -41,7 +41,7 @@ def launches(draw, framework: str, keys=MODELS):
     m = catalog.model(draw(st.sampled_from(keys)))
     cut = framework != "hugging_face"
     tp = divisor(draw, m.heads, 8) if cut else 1
-    pp = draw(st.sampled_from([p for p in (1, 2, 3, 4, 6, 8) if p <= m.layers])) if cut else 1
+    pp = draw(st.sampled_from([p for p in (1, 2, 3, 4, 6, 8) if p <= m.depth])) if cut else 1
     cp = draw(st.sampled_from([1, 1, 2, 4])) if cut else 1
     dp = draw(st.sampled_from([1, 2, 3, 4, 8, 16]))
     micro = draw(st.sampled_from([1, 2, 4]))
@@ -56,7 +56,7 @@ def launches(draw, framework: str, keys=MODELS):
         if cut
         else draw(st.sampled_from(["none", "full"]))
     )
-    fewer = recompute == "full" and cut and chunks < m.layers // pp  # than all, which are 0
+    fewer = recompute == "full" and cut and chunks < m.depth // pp  # than all, which are 0
     some = draw(st.sampled_from([0, 0, chunks])) if fewer else 0
     expert_tp = tp if m.experts else 1
     ep = divisor(draw, m.experts, 8) if m.experts and cut else 1
@@ -86,8 +86,10 @@ def launches(draw, framework: str, keys=MODELS):
 
 def shape(model: Model) -> dict:
     """The numbers that matter: without latent attention its widths are nothing."""
-    nothing = NOT_SHAPE if model.kv_lora else NOT_SHAPE | {"q_lora", "rope_dim", "nope_dim", "v_dim"}
-    return {name: getattr(model, name) for name in NUMBERS if name not in nothing}
+    sizes = models.sizes_of(model)
+    nothing = NOT_SHAPE if sizes["kv_lora"] else NOT_SHAPE | {"q_lora", "rope_dim", "nope_dim", "v_dim"}
+    own = {name: getattr(model, name) for name in models.KINDS if name not in sizes}
+    return {name: number for name, number in (own | sizes).items() if name not in nothing}
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:

@@ -376,7 +376,7 @@ def test_a_config_beside_it_is_the_model():
         "run.sh": "deepspeed --num_gpus 4 train.py --deepspeed ds.json --max_length 1024",
     }
     found = engine.check_launch(texts, "a100-80").launch
-    assert (found.model.layers, found.model.hidden, found.gpus) == (20, 2048, 4)
+    assert (found.model.depth, found.model.hidden, found.gpus) == (20, 2048, 4)
 
 
 BLOOM = r"""#!/bin/bash
@@ -412,7 +412,7 @@ def test_bloom_s_script_is_read_whole():
     launch, a = found.launch, found.launch.layout
     assert (launch.gpus, a.tp, a.pp, a.zero, a.micro_batch, a.recompute) == (384, 4, 12, 1, 2, "full")
     assert launch.job.recipe.key == "bf16-adam-two-grads" and not launch.job.flash
-    assert launch.model.layers == 70 and launch.model.vocab == 250880 and launch.model.embedding_norm
+    assert launch.model.depth == 70 and launch.model.vocab == 250880 and launch.model.embedding_norm
     assert found.verdict == verdict.FITS and not found.refused
     line = next(s.line for s in found.settings if s.name == "micro_batch")
     assert BLOOM.splitlines()[line - 1] == "MICRO_BATCH_SIZE=2"
@@ -495,10 +495,10 @@ def test_an_override_of_the_recipe_s_model_changes_the_model():
     """Half of the layers, and a narrower model; the planner's text has it too."""
     report = engine.check_launch(f"{BRIDGE} model.num_layers=16 model.hidden_size=2048", "h100-sxm")
     model = report.launch.model
-    assert (model.layers, model.hidden, model.head_dim, model.heads) == (16, 2048, 64, 32)
+    assert (model.depth, model.hidden, model.head_dim, model.heads) == (16, 2048, 64, 32)
     assert not report.ignored and report.total_bytes < engine.check_launch(BRIDGE, "h100-sxm").total_bytes
     again = engine.check_launch(report.best_text, "h100-sxm", 8).launch
-    assert (again.model.layers, again.model.hidden) == (16, 2048)
+    assert (again.model.depth, again.model.hidden) == (16, 2048)
     wrong = engine.check_launch(f"{BRIDGE} model.hidden_size=1000", "h100-sxm")
     assert "must be a multiple of num_attention_heads 32" in str(wrong.faults[0])
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine import catalog
 from engine.calibration import known, products
-from engine.catalog.models import Model
+from engine.catalog.models import described, resized
 from engine.mechanism import compute, matmul
 from engine.mechanism.shape import shape
 from engine.one_gpu import recordings
@@ -48,7 +48,7 @@ def test_pytorch_itself_moves_those_bytes(norm, gated):
     here, so what the gate moves is added by hand."""
     found = recordings.load("eager_bytes")
     sizes = {name: found[name] for name in ("hidden", "heads", "kv_heads", "head_dim", "ffn")}
-    size = shape(replace(catalog.model("llama3-8b"), gated=gated, **sizes))
+    size = shape(resized(catalog.model("llama3-8b"), gated=gated, **sizes))
     gate = (0.0, 0.0) if gated else (6.0 * found["ffn"], 12.0 * found["ffn"] + 6.0 * found["hidden"])
     for own, extra, seen in zip(
         compute.eager_bytes(size, 1.0, 1.0, float(found["ffn"])), gate, found[norm].values(), strict=True
@@ -63,10 +63,10 @@ def test_flash_attention_2_on_an_h100_reaches_what_its_paper_says():
     at = replace(matmul.chip(h100), **burst)
     size = shape(catalog.model("llama3-8b"))
     tokens = 16384.0
-    forward, backward = compute.core_attention_s(size, tokens, tokens, 32.0, True, at, "compiled")
+    forward, backward = compute.core_attention_s(size, tokens, tokens, 1.0, True, at, "compiled")
     rate = 3.5 * 4 * 32 * 128 * tokens * tokens / 2 / (forward + backward)
     assert rate == pytest.approx(335e12, rel=0.05)
-    newer = compute.core_attention_s(size, tokens, tokens, 32.0, True, at)
+    newer = compute.core_attention_s(size, tokens, tokens, 1.0, True, at)
     assert newer[0] < 0.6 * forward
     assert known.flash_2("a100-80") == known.attention("prefill", "a100-80").rates
 
@@ -129,8 +129,9 @@ def test_experts_one_by_one_are_dense_layers():
     """Grok's, one of eight on a GPU with a quarter of its width, 8,192 rows: the products of a dense layer of
     that width, in 8 bits as in 16. Beside them 6 bytes of each of 8,192 values inside, and 27 of each value
     of the 2,048 rows that the GPU sends."""
+    sizes = dict(layers=64, hidden=6144, heads=48, kv_heads=8, head_dim=128, ffn=0, vocab=131072)
     experts = dict(experts=8, top_k=2, expert_ffn=32768)
-    grok = shape(Model("grok", "Grok", 64, 6144, 48, 8, 128, 0, 131072, **experts))
+    grok = shape(described("grok", "Grok", **sizes, **experts))
     for precision in ("bf16", "fp8"):
         at = matmul.chip(catalog.gpu("h100-sxm"), precision)
         how = (grok, 4096.0, 8192.0, 4.0, 4.0, 8.0, 4.0, 1.0, True, True, at)

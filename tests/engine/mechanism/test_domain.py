@@ -18,6 +18,11 @@ from engine.mechanism import cost, flops, memory, roofline, walls
 from tests.cases import in_one_test
 from tests.engine.mechanism import domain
 
+# of models: what makes a model or takes it apart, see test_layers.py
+NOT_NUMBERS = (
+    "described", "group_from", "sizes_of", "resized", "together", "attentions", "attended", "mlps", "blocks",
+    "of_kind", "is_routed", "expert_places",
+)  # fmt: skip
 MODULES = (memory, flops, roofline, walls, cost, models, hardware)
 FUNCTIONS = [
     f
@@ -27,6 +32,7 @@ FUNCTIONS = [
     and f.__module__ == module.__name__
     and not name.startswith("_")
     and name not in ("layer_tensors", "contradiction", "bill")
+    and not (module is models and name in NOT_NUMBERS)
 ]  # for ordinary attention alone; a model's numbers together; either hours or tokens: see
 # test_data_parallel.py, test_own.py, test_cost.py
 
@@ -57,10 +63,9 @@ DOMAIN = dict(
     sequence_parallel=flag,
     flash=flag,
     causal=flag,
-    moe=st.just(False),
+    block=st.just(0),
     saves_fp8=st.booleans(),
     weighs_early=st.booleans(),
-    experts=st.none(),
     recompute=st.integers(0, 2),
     bytes_per_logit=st.floats(2, 10),
     gradient_bytes=st.floats(1, 4),
@@ -80,7 +85,7 @@ DOMAIN = dict(
     ratio=wide,
 )
 MAY_BE_MINUS_ONE = {"first_wall"}
-THINGS = {"modules", "model", "recipe", "gpu", "precision", "moe", "saves_fp8", "weighs_early", "experts"}
+THINGS = {"modules", "model", "recipe", "gpu", "precision", "block", "saves_fp8", "weighs_early"}
 VECTORS = {"ceilings", "ratios", "loads"}
 
 
@@ -114,10 +119,9 @@ GOOD = dict(
     model=catalog.model("mixtral-8x7b"),
     gpu=catalog.gpu("h100-sxm"),
     precision="bf16",
-    moe=False,
+    block=0,
     saves_fp8=False,
     weighs_early=False,
-    experts=None,
     stage=0,
     ceilings=np.ones(3),
     ratios=np.ones(4),

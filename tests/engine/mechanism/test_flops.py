@@ -1,7 +1,5 @@
 """FLOPs, time and utilisation: papers' own counts, hand-worked numbers, and what must always hold."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +21,7 @@ seqs = st.integers(1, 10**6)
 
 
 def dense_gpt(layers, hidden, heads, vocab=51200):
-    return models.Model(
+    return models.described(
         key="gpt",
         name="gpt",
         layers=layers,
@@ -66,7 +64,7 @@ def test_llama3_405b_run():
 # -- a model's own count -------------------------------------------------------------------------------------
 def test_attention_counted_by_hand():
     """One layer, 2 heads of 4, 10 tokens: 4·s·heads·d = 320 FLOPs a token each way, half of it causal."""
-    model = models.Model(
+    model = models.described(
         key="x", name="x", layers=1, hidden=8, heads=2, kv_heads=2, head_dim=4, ffn=8, vocab=10
     )
     assert flops.attention_flops_per_token(model, 10, causal=0) == 320
@@ -76,7 +74,7 @@ def test_attention_counted_by_hand():
 def test_window_counted_by_hand():
     """Window 4 of 10 tokens: on average 4 − 16/20 = 3.2 tokens are seen (1, 2, 3, 4, 4, … less half a token
     each)."""
-    model = models.Model(
+    model = models.described(
         key="x",
         name="x",
         layers=1,
@@ -92,7 +90,7 @@ def test_window_counted_by_hand():
     assert flops.attention_flops_per_token(model, 10, causal=1) == pytest.approx(4 * 3.2)
     assert flops.attention_flops_per_token(model, 10, causal=0) == 16
     assert flops.attention_flops_per_token(model, 3, causal=0) == 12
-    chunked = replace(
+    chunked = models.resized(
         model, chunked=True
     )  # chunks of 4: a token sees two on average, as it would alone in a chunk
     assert flops.attention_flops_per_token(chunked, 40, causal=1) == 4 * 2

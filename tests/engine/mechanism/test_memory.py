@@ -134,7 +134,7 @@ OPTIONS = {
 def test_korthikanti_table_2(size, option):
     model = catalog.model(GPTS[size])
     ours = memory.activation_bytes(model, 2048, 4, flash=0, **OPTIONS[option])
-    assert ours == pytest.approx(korthikanti(2048, 4, model.hidden, model.heads, model.layers, 8)[option])
+    assert ours == pytest.approx(korthikanti(2048, 4, model.hidden, model.heads, model.depth, 8)[option])
 
 
 # Figure 1 of the same paper as digitised for calculon: GiB a GPU; micro-batch, pipeline stages, chunks a
@@ -216,15 +216,15 @@ def test_mixtral_layer_counted_by_hand():
     """Two experts a token: as Llama with twice the MLP, and each routed copy in and out (4·4096 bytes)."""
     mixtral = catalog.model("mixtral-8x7b")
     expected = 8 * 4096 + 4 * 4096 + 4 * 1024 + 2 * (6 * 14336 + 4 * 4096)
-    assert memory.layer_activation_bytes(mixtral, 1, 1, moe=True) == expected
+    assert memory.layer_activation_bytes(mixtral, 1, 1) == expected
     assert memory.activation_bytes(mixtral, 1, 1) == 32 * expected
 
 
 def test_rules_of_thumb_miss_by_more_than_two():
     formula = memory.activation_bytes(GPT3, 2048, 1, flash=1)
-    rule = memory.rule_of_thumb_activation_bytes(GPT3.layers, GPT3.hidden, 2048, 1)
+    rule = memory.rule_of_thumb_activation_bytes(GPT3.depth, GPT3.hidden, 2048, 1)
     assert formula / rule == pytest.approx(34 / 14)
-    assert memory.rule_of_thumb_activation_bytes(GPT3.layers, GPT3.hidden, 2048, 1, 2) == pytest.approx(
+    assert memory.rule_of_thumb_activation_bytes(GPT3.depth, GPT3.hidden, 2048, 1, 2) == pytest.approx(
         memory.activation_bytes(GPT3, 2048, 1, recompute=memory.FULL)
     )
 
@@ -444,7 +444,7 @@ def test_products_that_keep_their_inputs_in_8_bits_halve_them_and_nothing_else()
     byte less each, the attention's output, which the attention keeps in 16 bits, gets a copy in 8."""
     llama = catalog.model("llama3.1-405b")
     hidden, ffn = 16384, 53248
-    wide, narrow = (sum(memory.layer_values(llama, False, saves)) for saves in (False, True))
+    wide, narrow = (sum(memory.layer_values(llama, 0, saves)) for saves in (False, True))
     assert wide == 8 * hidden + 2 * (hidden + 2 * 8 * 128) + 2 * hidden + 6 * ffn
     assert wide - narrow == 2 * hidden - hidden + ffn
 
@@ -452,9 +452,9 @@ def test_products_that_keep_their_inputs_in_8_bits_halve_them_and_nothing_else()
 def test_experts_in_8_bits_with_weights_taken_early_keep_a_quarter_of_their_copies():
     deepseek = catalog.model("deepseek-v3")
     hidden, rows, shared = 7168, 8 * 2048, 2048
-    kept = memory.layer_values(deepseek, True, True, True)
+    kept = memory.layer_values(deepseek, 1, True, True)
     assert kept.mlp == 4 * rows + 8 * hidden  # one byte for each of a token's eight copies
-    assert memory.layer_values(deepseek, True).mlp == 4 * rows + 8 * 4 * hidden
+    assert memory.layer_values(deepseek, 1).mlp == 4 * rows + 8 * 4 * hidden
     assert kept.activated == rows and kept.norms == 3 * hidden  # the router's input stays in 16 bits
     assert kept.shared == 5 * shared + hidden
 
@@ -478,6 +478,6 @@ def test_recomputed_modules_drop_what_was_kept():
         (("moe_act",), "activated"),
         (("shared_experts",), "shared"),
     ):
-        kept = memory.layer_values(deepseek, True, True, True)
-        dropped = memory.dropped_per_token(deepseek, 4096, 1, 1, 1, True, modules, True, True)
+        kept = memory.layer_values(deepseek, 1, True, True)
+        dropped = memory.dropped_per_token(deepseek, 4096, 1, 1, 1, 1, modules, True, True)
         assert dropped == getattr(kept, part)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.catalog.hardware import PRECISIONS
+from engine.catalog.models import resized
 from engine.mechanism import matmul
 from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.memory import BYTES_PER_VALUE
@@ -101,7 +102,7 @@ def test_a_cache_that_each_query_head_reads_for_itself_is_read_as_often():
     """Eight query heads for each of Llama's keys: as if each had its own, eight times as large."""
     alone = Serving(8, 64, 2048, 256, shares_reads=False)
     apart = inference.infer(LLAMA70, H100, alone).decode
-    of_own = inference.infer(replace(LLAMA70, kv_heads=64), H100, replace(alone, shares_reads=True)).decode
+    of_own = inference.infer(resized(LLAMA70, kv_heads=64), H100, replace(alone, shares_reads=True)).decode
     together = inference.infer(LLAMA70, H100, replace(alone, shares_reads=True)).decode
     assert apart.attention_s == of_own.attention_s > 4 * together.attention_s
     assert apart.weights_s == together.weights_s

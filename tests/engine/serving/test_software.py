@@ -57,7 +57,7 @@ def test_casting_costs_four_kernels_a_layer_and_nothing_in_16_bits():
     said = served(NARROW)
     more_s = software.run_by(by, said).decode.total_s - said.decode.total_s
     one_s = NARROW.chip.quantise.launch_s
-    assert more_s == pytest.approx(4 * LLAMA.layers * one_s, rel=0.01)
+    assert more_s == pytest.approx(4 * LLAMA.depth * one_s, rel=0.01)
     assert software.run_by(by, served()) == served()
     assert software.casts_s(served(NARROW, tp=2), 4096) < software.casts_s(
         said, 4096
@@ -67,14 +67,14 @@ def test_casting_costs_four_kernels_a_layer_and_nothing_in_16_bits():
 def test_one_launcher_delays_every_all_reduce_by_a_launch_for_each_gpu():
     by, said = replace(PLAIN, one_launcher=True), served(tp=8)
     more_s = software.run_by(by, said).decode.communication_s - said.decode.communication_s
-    assert more_s == pytest.approx(2 * LLAMA.layers * 8 * launch_costs.LAUNCH_FOR_ANOTHER_S)
+    assert more_s == pytest.approx(2 * LLAMA.depth * 8 * launch_costs.LAUNCH_FOR_ANOTHER_S)
     assert software.run_by(by, served(tp=1)) == served(tp=1)
 
 
 def test_beyond_the_graph_python_sets_the_pace_where_the_gpu_is_faster():
     by = replace(PLAIN, captured_tokens=8192.0)
     long = served(prompt=10240)
-    issue_s = LLAMA.layers * capture.kernels_per_layer("eager") * launch_costs.ISSUE_S
+    issue_s = LLAMA.depth * capture.kernels_per_layer("eager") * launch_costs.ISSUE_S
     assert software.run_by(by, long).decode.total_s == pytest.approx(issue_s)
     assert software.run_by(by, long).prefill == long.prefill
     assert software.run_by(by, served(prompt=8000)) == served(prompt=8000)

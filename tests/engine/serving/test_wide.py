@@ -37,7 +37,7 @@ V3_PARAMETERS = float(SIZE.total_params)
 @pytest.mark.parametrize(("gpus", "held"), [(32, 8), (72, 4), (144, 2), (96, 3), (256, 1)])
 def test_where_experts_do_not_divide_there_is_room_for_copies(gpus, held):
     """DeepSeek decodes on 144 GPUs with 288 places for 256 experts, two a GPU."""
-    assert wide.held_experts(SIZE, gpus) == held
+    assert wide.held_experts(SIZE.routed[0], gpus) == held
 
 
 def test_halves_hide_the_wires_of_one_behind_the_work_of_the_other():
@@ -81,7 +81,7 @@ def test_a_dense_model_has_nothing_to_spread():
 def test_deepep_s_kernels_of_low_latency(gpus, there_s, back_s):
     """DeepEP's README (deepseek-ai/DeepEP, February 2025): H800 with a card of 400 Gb/s each, 128 tokens of
     7,168, 8 experts of 256, 8 bits there and 16 back. Nothing of ours was fitted to it."""
-    found_s = wide.exchange_s(SIZE, 128.0, float(gpus), False, 1.0, H800.wires)
+    found_s = wide.exchange_s(SIZE, SIZE.routed[0], 128.0, float(gpus), False, 1.0, H800.wires)
     assert found_s == pytest.approx(there_s + back_s, rel=0.14)
 
 
@@ -96,7 +96,7 @@ def test_inside_a_node_it_is_what_was_fitted_to_measured_kernels(tokens, allowed
         exchange.rows_s(tokens * sent.link, 7168.0, known.known(kind, key, "h100-sxm").rates)
         for kind, key in (("dispatch", "low_latency"), ("combine", "low_latency.combine"))
     )
-    found_s = wide.exchange_s(SIZE, float(tokens), 8.0, False, 1.0, H100.wires)
+    found_s = wide.exchange_s(SIZE, SIZE.routed[0], float(tokens), 8.0, False, 1.0, H100.wires)
     assert found_s == pytest.approx(fitted_s, rel=allowed)
 
 

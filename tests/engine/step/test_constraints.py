@@ -35,7 +35,7 @@ def every_layout():
                                 layout = Layout(
                                     GPUS, tp, pp, cp, 1, zero, micro_batch, recompute, schedule, chunks
                                 )
-                                if leaves_a_chunk_empty(MODEL.layers, pp, chunks) or (
+                                if leaves_a_chunk_empty(MODEL.depth, pp, chunks) or (
                                     zero and tp * pp == GPUS
                                 ):
                                     continue  # left out by the search, or the same under another name
@@ -67,7 +67,7 @@ def by_hand(e, c: Constraints) -> bool:
     kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
     kept = kept and (not c.recompute or a.recompute == c.recompute)
     if c.framework == "megatron":
-        layers, slots = e.model.layers, a.pp * a.interleave
+        layers, slots = e.model.depth, a.pp * a.interleave
         equal = layers % slots == 0 or (layers + 2) % slots == 0
         left = layers - math.ceil(layers / slots) * (slots - 2)  # for the first chunk and the last
         return (
@@ -78,7 +78,7 @@ def by_hand(e, c: Constraints) -> bool:
             and not (e.model.kv_heads % a.tp)
         )
     if c.framework == "torchtitan":
-        parts, stages = e.model.layers + 2, a.pp * a.interleave
+        parts, stages = e.model.depth + 2, a.pp * a.interleave
         return (
             kept
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)

@@ -10,6 +10,7 @@ import pytest
 
 import engine
 from engine import catalog
+from engine.catalog.models import resized
 from engine.mechanism import memory
 from engine.step import cases, export, planner
 from engine.step.cases import SCHEDULE_KEYS
@@ -78,16 +79,16 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
     assert int(found["micro-batch-size"]) == here.micro_batch and int(found["global-batch-size"]) == 2048
     assert int(found["train-iters"]) == 119210  # 1e12 / (2048 · 4096) = 119,209.3
     assert ("num-experts" in found) == bool(here.model.experts) == ("expert-model-parallel-size" in found)
-    biased = bool(here.model.router_bias)  # which Megatron-LM refuses beside softmax, its default
+    biased = bool(here.model.moe.router_bias)  # which Megatron-LM refuses beside softmax, its default
     assert ("moe-router-enable-expert-bias" in found) == biased
     assert found.get("moe-router-score-function") == ("sigmoid" if biased else None)
-    assert ("multi-latent-attention" in found) == bool(here.model.kv_lora)
+    assert ("multi-latent-attention" in found) == bool(here.model.attention.kv_lora)
     first, last = (
-        int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.layers / here.pp))
+        int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.depth / here.pp))
         for end in ("first", "last")
     )
     if here.pp > 2:
-        assert (here.model.layers - first - last) % (
+        assert (here.model.depth - first - last) % (
             here.pp - 2
         ) == 0  # what Megatron-LM asks of the stages between
 
@@ -160,7 +161,7 @@ def test_torchtitan_reads_its_file(name):
     if (
         here.pp > 1
     ):  # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
-        stages = -(-(here.model.layers + 2) // split["pipeline_parallel_layers_per_stage"])
+        stages = -(-(here.model.depth + 2) // split["pipeline_parallel_layers_per_stage"])
         assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
 
 
@@ -255,7 +256,7 @@ def unrolled(layout: str) -> list[str]:
 
 @pytest.mark.parametrize(("layers", "pp", "chunks"), [(80, 4, 7), (61, 8, 2), (90, 4, 4), (32, 3, 2)])
 def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
-    here = run("interleaved")._replace(model=replace(LLAMA, layers=layers), pp=pp, chunks=chunks)
+    here = run("interleaved")._replace(model=resized(LLAMA, layers=layers), pp=pp, chunks=chunks)
     text = export.megatron(here)
     found = arguments(text)
     assert "#" not in text and "num-virtual-stages-per-pipeline-rank" not in found
@@ -271,7 +272,7 @@ def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
 
 
 def test_a_cut_that_no_first_and_last_chunk_make_even_is_said():
-    text = export.megatron(run("interleaved")._replace(model=replace(LLAMA, layers=61), pp=4, chunks=5))
+    text = export.megatron(run("interleaved")._replace(model=resized(LLAMA, layers=61), pp=4, chunks=5))
     assert "write another cut" in text and "pipeline-model-parallel-layout" not in text
 
 

@@ -15,7 +15,7 @@ from widgets.composition.strategy_triangle import StrategyTriangle
 
 STOPS = [2**power for power in range(15)]
 JOB = engine.Job(home.SEQUENCES, home.SEQ)
-LAYERS = catalog.model(home.MODEL).layers
+LAYERS = catalog.model(home.MODEL).depth
 
 
 @in_one_test("gpus", STOPS)

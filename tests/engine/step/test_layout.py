@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.catalog import models
-from engine.catalog.models import Model
+from engine.catalog.models import described
 from engine.mechanism import experts, interconnect
 from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
@@ -40,19 +40,19 @@ def steps(draw):
     gpu = draw(st.sampled_from(list(catalog.all_gpus().values())))
     precision = draw(st.sampled_from([p for p in TRAINED if getattr(gpu, f"{p}_flops_per_s")]))
     tp = draw(st.sampled_from(divisors(model.heads, 64)))
-    pp = draw(st.integers(1, min(model.layers, 64)))
+    pp = draw(st.integers(1, min(model.depth, 64)))
     cp, dp = draw(st.sampled_from([1, 2, 4, 16])), draw(st.sampled_from([1, 2, 3, 8, 64]))
     key = draw(
         st.sampled_from(
             [
                 k
                 for k, s in SCHEDULES.items()
-                if (not (s.interleaved or s.folded) or 2 <= pp <= model.layers // 2)
+                if (not (s.interleaved or s.folded) or 2 <= pp <= model.depth // 2)
                 and (k != "dualpipe" or pp % 2 == 0)
             ]
         )
     )
-    interleave = draw(st.integers(2, model.layers // pp)) if key == "interleaved" else 1
+    interleave = draw(st.integers(2, model.depth // pp)) if key == "interleaved" else 1
     interleave = TURNS if SCHEDULES[key].folded else interleave
     stage = tp * cp * dp
     ep = expert_tp = 1
@@ -158,7 +158,7 @@ def test_parameters_are_conserved_over_a_stage_without_sharding():
     """Layers of all stages, embedding and head are the model: one stage, no sharding, 2 bytes a weight."""
     for model in catalog.all_models().values():
         size = shape(model)
-        layers = model.layers * (size.dense_params_per_layer + size.routed_params_per_layer)
+        layers = model.depth * (size.dense_params_per_layer + size.routed_params_per_layer)
         assert layers + size.embedding_params + size.head_params + model.extra_params == pytest.approx(
             float(models.parameters(model)), rel=1e-12
         )
@@ -218,7 +218,7 @@ def test_hsdp_by_hand():
     assert size.total_params == pytest.approx(8.03e9, rel=1e-3)
     state = sum(found.memory_bytes[name] for name in ("weights", "gradients", "optimizer"))
     assert state == pytest.approx(16 * size.total_params / 8)
-    layer_bytes = 2.0 * size.total_params / size.layers
+    layer_bytes = 2.0 * size.total_params / size.depth
     inside_s = 2 * 32 * 3 * interconnect.all_gather_s(layer_bytes, 8, 8, H100.wires)
     across_s = interconnect.all_reduce_s(2.0 * size.total_params / 8, 8, 1, H100.wires)
     assert found.terms.data_exposed_s == pytest.approx(inside_s + across_s)
@@ -234,8 +234,8 @@ def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
     copies = estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1, shard=32))
     assert copies.memory_bytes["optimizer"] == pytest.approx(2 * whole.memory_bytes["optimizer"])
     size = shape(MIXTRAL)
-    dense = size.layers * size.dense_params_per_layer + size.embedding_params + size.head_params
-    routed = size.layers * size.routed_params_per_layer
+    dense = size.depth * size.dense_params_per_layer + size.embedding_params + size.head_params
+    routed = size.depth * size.routed_params_per_layer
     share = dense / 32 + routed / 8 / 4
     assert copies.memory_bytes["optimizer"] == pytest.approx(12 * share)  # master, momentum, variance
     with refused("shard", "experts", "8"):
@@ -513,7 +513,7 @@ def test_the_mfu_by_6pd_is_that_of_lesson_01():
     assert sparse.mfu_of_6pd() == pytest.approx(active)
 
 
-BLOOM = Model(
+BLOOM = described(
     key="bloom", name="BLOOM", layers=70, hidden=14336, heads=112, kv_heads=112, head_dim=128, ffn=57344,
     vocab=250880, gated=False, tied=True,
 )  # fmt: skip

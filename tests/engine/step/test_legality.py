@@ -100,7 +100,7 @@ def is_searched(model, job: Job, a: Layout) -> bool:
     in_arrays = replace(
         one, **{each.name: np.array([getattr(one, each.name)]) for each in fields(one) if each.name != "plan"}
     )
-    return all(map(np.all, search.legal(in_arrays, model.layers, float(a.schedule == "1f1b"))))
+    return all(map(np.all, search.legal(in_arrays, model.depth, float(a.schedule == "1f1b"))))
 
 
 def is_left_to_others(model, job: Job, a: Layout) -> bool:
@@ -139,7 +139,7 @@ def test_the_page_lists_the_splits_that_the_search_lists():
         model, gpus, job = a_job(chance)
         here = search.splits(model, job, gpus)
         rows = page_search.legal_splits(
-            gpus, job.global_batch, job.seq, model.heads, model.layers, model.experts
+            gpus, job.global_batch, job.seq, model.heads, model.depth, model.experts
         )
         there = zip(*(column[~np.isnan(column)] for column in rows.values()))
         assert sorted(search.Split(*map(int, row)) for row in there) == sorted(here)

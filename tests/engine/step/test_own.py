@@ -9,13 +9,21 @@ import pytest
 from engine import catalog
 from engine.base import check
 from engine.catalog.config_json import BOUNDS
-from engine.catalog.models import AT_MOST, LATENT
+from engine.catalog.models import AT_MOST, LATENT, sizes_of
 from engine.serving import inference
 from engine.step import own
 from engine.step.layout import Job, Layout, estimate, machine
 
 OPTION = own.model_options()[0]
-FIELDS = {name: max(getattr(OPTION.model, name), least) for name, (least, _) in BOUNDS.items()}
+
+
+def numbers(model) -> dict:
+    """The fields of a model that a page has controls for."""
+    sizes = sizes_of(model) | {"vocab": model.vocab}
+    return {name: sizes[name] for name in BOUNDS}
+
+
+FIELDS = {name: max(number, BOUNDS[name][0]) for name, number in numbers(OPTION.model).items()}
 H100 = machine(catalog.gpu("h100-sxm"))
 ENDS = [*itertools.product(BOUNDS, (0, 1))]
 
@@ -75,7 +83,7 @@ def test_any_two_fields_at_their_ends_are_estimated_or_refused_in_words():
 
 def test_what_can_be_is_left_as_it_is():
     for model in catalog.all_models().values():
-        fields = {name: getattr(model, name) for name in BOUNDS}
+        fields = numbers(model)
         assert own.fitted(fields) == fields, model.key
 
 

@@ -112,7 +112,7 @@ def test_what_a_layout_costs_is_what_the_estimate_says(name):
 def test_splits_are_those_of_the_search():
     for name, (key, gpus, batch, seq) in JOBS.items():
         model = catalog.model(key)
-        rows = page_search.legal_splits(gpus, batch, seq, model.heads, model.layers, model.experts)
+        rows = page_search.legal_splits(gpus, batch, seq, model.heads, model.depth, model.experts)
         rows = np.stack([rows[column] for column in search.Split._fields], axis=1)
         assert [search.Split(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
             search.splits(model, Job(batch, seq), gpus)

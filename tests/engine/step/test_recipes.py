@@ -74,7 +74,7 @@ H800 = machine(catalog.gpu("h800"))
 def test_what_a_layer_of_deepseek_v3_need_not_keep(modules, dropped):
     """Of 561,152 bytes a token and layer (tests/engine/exam/test_missions.py)."""
     _, names = memory.recompute_of(modules)
-    assert memory.dropped_per_token(DEEPSEEK, 4096, 1, 1, 1, True, names) == dropped
+    assert memory.dropped_per_token(DEEPSEEK, 4096, 1, 1, 1, 1, names) == dropped
     none, some = (
         estimate(
             DEEPSEEK,
@@ -86,7 +86,7 @@ def test_what_a_layer_of_deepseek_v3_need_not_keep(modules, dropped):
     )
     # the second stage has 16 of 61 layers, 58 of which have experts, and holds four micro-batches; one layer
     # of one micro-batch stands rebuilt. The dense three have norms and latents too.
-    dense = memory.dropped_per_token(DEEPSEEK, 4096, 1, 1, 1, False, names)
+    dense = memory.dropped_per_token(DEEPSEEK, 4096, 1, 1, 1, 0, names)
     mean = (58 * dropped + 3 * dense) / 61
     saved = none.terms.total_bytes - some.terms.total_bytes
     assert saved == pytest.approx(4096 * mean * (16 * 4 - 1), rel=1e-9, abs=1.0)

@@ -110,7 +110,7 @@ def test_conditions_are_those_of_the_case():
             shape = point.case["model"]
             for key in point.at["model"]:
                 model = catalog.model(key)
-                assert (model.layers, model.hidden) == (shape["layers"], shape["hidden"]), (point.id, key)
+                assert (model.depth, model.hidden) == (shape["layers"], shape["hidden"]), (point.id, key)
 
 
 # -- bad input -----------------------------------------------------------------------------------------------

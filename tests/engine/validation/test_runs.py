@@ -50,7 +50,7 @@ def test_balanced_routing_and_an_nvlink_domain_are_taken_from_the_row():
 def test_a_model_may_be_given_by_its_shape():
     shape = "mine (layers=32;hidden=4096;ffn=28672;heads=64;kv_heads=64;head_dim=128;vocab=32000)"
     said = runs.estimate_of(ROW | dict(model=shape, pp="1", vp="1"))
-    assert (said.model.layers, said.model.ffn, said.model.gated) == (32, 28672, True)
+    assert (said.model.depth, said.model.ffn, said.model.gated) == (32, 28672, True)
 
 
 def test_what_a_recipe_sets_reaches_the_job_and_the_layout():

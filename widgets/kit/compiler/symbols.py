@@ -663,6 +663,10 @@ def merge(
         if not all(isinstance(v, (int, float, bool, np.number, np.ndarray)) for v in values):
             return Picked(graph, index, values)
         rows = lift(graph, np.stack([np.asarray(v) for v in values]))
+    elif sum(isinstance(v, Symbol) for v in values) == 1 and len(values) > 2:  # one of one's own, say
+        place = next(i for i, v in enumerate(values) if isinstance(v, Symbol))
+        known = merge(graph, index, [values[place - 1] if i == place else v for i, v in enumerate(values)])
+        return numpy.where(index == place, values[place], known)
     else:
         rows = numpy.stack([lift(graph, v) for v in values])
     if rows.ndim == 1:

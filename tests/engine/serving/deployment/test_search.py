@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine import catalog, validation
-from engine.catalog.models import Model
+from engine.catalog.models import described
 from engine.mechanism import memory
 from engine.serving import step_costs, under_traffic, wide
 from engine.serving.deployment import Limits, Load, forms, runs, search
@@ -396,7 +396,7 @@ def test_what_a_replica_can_serve_is_what_published_runs_served():
     off = {}
     for case in saturated():
         asked = case["serving"]
-        model = Model(key=case["id"], name=case["id"], **case["model"])
+        model = described(key=case["id"], name=case["id"], **case["model"])
         at = Machine.of(case["gpu"], case["precision"])
         kept = asked.get("kv_precision", "bf16")
         load, stored = Load(1, asked["prompt"], asked["output"]), asked.get("weight_precision")
