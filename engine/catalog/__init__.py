@@ -107,14 +107,15 @@ def all_gpus() -> dict[str, Gpu]:
     return _load("gpus.toml", Gpu)
 
 
-# what an entry may say of a model: its own fields, and the short keys of its layers
-OF_A_MODEL = (Model, ModelSizes)
+def _of_a_model(entry: dict) -> tuple[type, type]:
+    """What an entry may say of a model: its own fields, and its layers in short keys or as groups."""
+    return (Model, Grouping) if "groups" in entry else (Model, ModelSizes)
 
 
 @lru_cache(None)
 def all_models() -> dict[str, Model]:
     """Every model of the catalogue, by key."""
-    entries = files.table("models.toml", OF_A_MODEL)
+    entries = files.table("models.toml", _of_a_model)
     return {key: _build(described, "models.toml", key, entry) for key, entry in entries.items()}
 
 
@@ -284,5 +285,4 @@ def model_from_file(path: str | Path) -> Model:
         key, entry = next(iter(entry.items()))
     key = entry.pop("key", key)
     entry.setdefault("name", key)
-    kind = (Model, Grouping) if "groups" in entry else OF_A_MODEL
-    return _build(described, file, key, files.checked(file, key, entry, kind))
+    return _build(described, file, key, files.checked(file, key, entry, _of_a_model(entry)))

@@ -49,8 +49,8 @@ def table(name: str, kind: Any, **named: Callable[[str], object]) -> dict[str, A
     """Every entry of one file, checked: key -> fields.
 
     ``kind`` is a dataclass or a TypedDict that says what an entry holds, several of them that say it
-    together, or ``list[kind]`` where an entry is a list of them. A field in ``named`` holds the key of
-    another entry and is replaced by that entry.
+    together, a function that gives these for an entry, or ``list[kind]`` where an entry is a list of them. A
+    field in ``named`` holds the key of another entry and is replaced by that entry.
     """
     return {key: checked(name, key, value, kind, **named) for key, value in read(name).items()}
 
@@ -62,7 +62,7 @@ def checked(name: str | Path, key: str, value: Any, kind: Any, **named: Callable
         _require(isinstance(value, list), name, key, "", f"{key!r} must be a list of tables, got {value!r}")
         return [checked(name, key, each, typing.get_args(kind)[0], **named) for each in value]
     _require(isinstance(value, dict), name, key, "", f"{key!r} must be a table, got {value!r}")
-    hints, required = _allowed(kind)
+    hints, required = _allowed(kind(value) if isinstance(kind, types.FunctionType) else kind)
     for field, given in value.items():
         allowed = ", ".join(hints)
         _require(field in hints, name, key, field, f"{key!r} has no key {field!r}; it may have {allowed}")

@@ -205,6 +205,16 @@ def test_one_of_several_things(script):
         assert shown == {name: np.asarray(function(chosen)).tolist() for name, function in read.items()}
 
 
+def test_one_of_several_things_may_have_a_control_s_value(script):
+    """As one's own model does beside those of the catalogue; the others' values stay a table."""
+    graph = Graph()
+    own = Thing("own", control(graph, "x"), [0, 0])
+    thing = merge(graph, control(graph, "n"), [*THINGS[:2], own])
+    code = writer.function(graph, {"size": thing.size * 1.0})
+    for state, shown in zip(STATES, json.loads(script.evaluate(RUN, [code, STATES])), strict=True):
+        assert shown["size"] == (state["x"] if state["n"] == 2 else THINGS[state["n"]].size)
+
+
 def test_equal_steps_are_computed_once():
     code = on_symbols({"a": lambda x, y, n, on: np.sqrt(x * y), "b": lambda x, y, n, on: np.sqrt(x * y) + 1})
     assert code.count("Math.sqrt") == 1
