@@ -16,9 +16,10 @@ from engine.catalog import models
 from engine.catalog.models import Model
 from engine.exam import examination
 from engine.exam.examination import Choice, Paper
+from engine.frameworks.registry import abilities
 from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, planner, search
-from engine.step.constraints import FRAMEWORKS, Constraints
+from engine.step.constraints import Constraints
 from engine.step.layout import Job, Layout, estimate, require_legal
 from tests.cases import in_one_test
 
@@ -144,7 +145,7 @@ def test_the_answers_need_every_axis_and_every_resource_binds_some(answers):
 
 def within(seed):
     """The constraints of a spec's software."""
-    return Constraints(framework=list(FRAMEWORKS)[int(examination.spec(seed).software) - 1])
+    return Constraints((list(abilities().values())[int(examination.spec(seed).software) - 1],))
 
 
 def best_of(seed):

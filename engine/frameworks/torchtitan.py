@@ -1,7 +1,7 @@
 """torchtitan's job file, and the same settings on a command line (``--training.local_batch_size 2``).
 
 Names, defaults and errors: pytorch/torchtitan torchtitan/config/job_config.py at commit 000204a4 (2025) and
-at 0.2.0, parallel_dims.py and train.py.
+at 0.2.0, parallel_dims.py and train.py. What is written is for 0.2.0.
 
 Left out: what selective checkpointing by operator keeps in models with experts, latents or without a gate. It
 is counted as half of the layers recomputed, and said so.
@@ -9,16 +9,36 @@ is counted as half of the layers recomputed, and said so.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import catalog
+from engine.base import ops
+from engine.base.types import Real
 from engine.catalog.models import Model
-from engine.launch.known_models import named
-from engine.launch.settings import FLAG, TEXT, Draft, Field, Ignored
-from engine.step.export import TITAN_MODELS, TORCH_SCHEDULES
+from engine.frameworks.framework import (
+    FLAG_BEFORE,
+    NOT_MINE,
+    ONE_FLAG,
+    OWN_SECTIONS,
+    SECTION,
+    Claim,
+    Command,
+    Framework,
+    Meant,
+    Usual,
+)
+from engine.frameworks.known_models import named
+from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
+from engine.frameworks.writing import Line, Words, any_is_needed, given, keys_of
+from engine.mechanism import memory
+from engine.step import legality
+from engine.step.constraints import Ability
 from engine.step.layout import Job, Layout
 
-NAME = "torchtitan"
+if TYPE_CHECKING:
+    from engine.frameworks.described import Launch
+    from engine.step.cases import Run
+
 FIELDS = {
     "model.name": Field("model_name", TEXT),
     "model.flavor": Field("flavor", TEXT),
@@ -63,16 +83,73 @@ FIELDS |= {
     for key, field in FIELDS.items()
     if key.startswith(("parallelism.pipeline", "parallelism.context"))
 }
-FIELDS["training.tensor_parallel_degree"] = FIELDS["parallelism.tensor_parallel_degree"]
+KEYS = keys_of(FIELDS)
+FIELDS["training.tensor_parallel_degree"] = FIELDS[KEYS["tp"]]
 ROWWISE = (
     "fp8 with a scale for each row has kernels of its own (a step takes 1.4 times as long), not modelled"
 )
 UNMODELLED = {"training.enable_cpu_offload": "parameters offloaded to the host are not modelled"}
-MODELS = {(name, flavor.lower()): key for key, (name, flavor) in TITAN_MODELS.items()}
+CAN = Ability(
+    "torchtitan",
+    "torchtitan 0.2.0",
+    (2, 3),
+    (3,),
+    ("gpipe", "1f1b", "interleaved"),
+    True,
+    True,
+    (2, 3),
+    "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
+    "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values. It "
+    "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
+    "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
+    counts_ends=True,
+    borrows_ranks=True,
+)
+# classes of torch.distributed.pipelining that have the orders of our schedules, block by block
+TORCH_SCHEDULES = {
+    "gpipe": "GPipe",
+    "1f1b": "1F1B",
+    "interleaved": "Interleaved1F1B",
+    "zb-v": "ZBVZeroBubble",
+    "dualpipe-v": "DualPipeV",
+}
+# the models that it has by name, from this catalogue's keys; of two with one name the last is read
+BY_NAME = {
+    "llama3-8b": ("llama3", "8B"),
+    "llama3-70b": ("llama3", "70B"),
+    "llama3.1-8b": ("llama3", "8B"),
+    "llama3.1-70b": ("llama3", "70B"),
+    "llama3.1-405b": ("llama3", "405B"),
+    "llama4-scout": ("llama4", "17bx16e"),
+    "llama4-maverick": ("llama4", "17bx128e"),
+    "deepseek-v2-lite": ("deepseek_v3", "16B"),
+    "deepseek-v3": ("deepseek_v3", "671B"),
+    "qwen3-0.6b": ("qwen3", "0.6B"),
+    "qwen3-8b": ("qwen3", "8B"),
+    "qwen3-14b": ("qwen3", "14B"),
+    "qwen3-32b": ("qwen3", "32B"),
+    "qwen3-30b-a3b": ("qwen3", "30B-A3B"),
+    "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
+}
+SPLIT = ("zb-v", "dualpipe-v")  # the backward, which PyTorch cannot where it is compiled
+MODELS = {(name, flavor.lower()): key for key, (name, flavor) in BY_NAME.items()}
 SCHEDULES = {name.lower(): key for key, name in TORCH_SCHEDULES.items()}
 ZERO_BUBBLE = "InterleavedZeroBubble"  # interleaved 1F1B with the backward split, which is not modelled
 BREADTH_FIRST = "LoopedBFS"  # GPipe in chunks
-KNOWN = [*TORCH_SCHEDULES.values(), ZERO_BUBBLE, BREADTH_FIRST]
+VALID = [*TORCH_SCHEDULES.values(), ZERO_BUBBLE, BREADTH_FIRST]
+SECTIONS = (
+    "training",
+    "parallelism",
+    "activation_checkpoint",
+    "job",
+    "metrics",
+    "experimental",
+    "checkpoint",
+    "model",
+)
+OF_A_COMMAND = ("training.", "parallelism.", "activation_checkpoint.", "job.")
+MOVES = {"recompute": ("none", "selective", "full"), "zero": (2, 3), "loss": ("fused",)}
+MOVES |= dict.fromkeys(("micro_batch", "tp", "pp", "cp", "ep"), ())  # by steps
 FOLDED = ("zb-v", "dualpipe-v")
 LOOPED = ("interleaved1f1b", "interleavedzerobubble", "zbvzerobubble", "dualpipev", "loopedbfs")
 TWO = 2  # stages on each rank of a looped schedule, unless the layers of a stage are given
@@ -107,7 +184,7 @@ def _degree(d: Draft, name: str, otherwise: int) -> int:
         return otherwise
 
 
-def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
+def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     """Job, layout and precision; what torchtitan refuses is noted."""
     tp, pp, cp = (max(1, d.get(name, 1)) for name in ("tp", "pp", "cp"))
     replicate, shard = _degree(d, "replicate", 1), _degree(d, "shard", -1)
@@ -155,7 +232,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     )
     hybrid = shard * cp if zero and replicate > 1 else 0
     found = Layout(gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some)
-    return job, found, precision(d)
+    return Meant(gpus, precision(d), job, found)
 
 
 def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
@@ -218,7 +295,7 @@ def pipelined(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
         d.assume("schedule", "GPipe", f"{BREADTH_FIRST} holds as much, and idles less for its chunks")
         key = "gpipe"
     if key is None:
-        d.refuse(f"ValueError: Unknown schedule {written[:40]}. The valid options are {KNOWN}", "schedule")
+        d.refuse(f"ValueError: Unknown schedule {written[:40]}. The valid options are {VALID}", "schedule")
         key = "1f1b"
     looped, each = written.lower() in LOOPED, d.given("layers_per_stage")
     per_rank = TWO if looped else 1
@@ -276,44 +353,186 @@ def loss(d: Draft) -> str:
     return "plain"
 
 
-def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
+def edit(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
     """The settings that set one of our names to a value."""
     if name == "recompute":
-        return [("activation_checkpoint.mode", str(value))]
+        return [(KEYS["ac_mode"], str(value))]
     if name == "zero":
-        return [("parallelism.fsdp_reshard_after_forward", "always" if value == 3 else "never")]
+        return [(KEYS["reshard"], "always" if value == 3 else "never")]
     if name == "loss":
-        return [("compile.enable", "true")]
+        return [(KEYS["compile_enable"], "true")]
     if name == "micro_batch":
-        key = (
-            "parallelism.pipeline_parallel_microbatch_size"
-            if launch.layout.pp > 1
-            else "training.local_batch_size"
-        )
-        more = [("training.global_batch_size", str(launch.job.global_batch))] if launch.layout.pp == 1 else []
+        key = KEYS["micro_batch" if launch.layout.pp > 1 else "local_batch"]
+        more = [(KEYS["global_batch"], str(launch.job.global_batch))] if launch.layout.pp == 1 else []
         return [(key, str(value)), *more]
     if name in ("tp", "pp", "cp"):
-        axis = {"tp": "tensor", "pp": "pipeline", "cp": "context"}[name]
         a = launch.layout
         dp = a.gpus // (a.tp * a.pp * a.cp // getattr(a, name) * int(str(value)))
-        shard = [("parallelism.data_parallel_shard_degree", str(dp))] if not a.shard else []
-        local = (
-            [("training.local_batch_size", str(max(1, launch.job.global_batch // dp)))]
-            if a.pp > 1 and dp
-            else []
+        shard = [(KEYS["shard"], str(dp))] if not a.shard else []
+        each = str(max(1, launch.job.global_batch // dp)) if dp else ""
+        local = [(KEYS["local_batch"], each)] if a.pp > 1 and dp else []
+        batch = [(KEYS["global_batch"], str(launch.job.global_batch))]
+        return [(KEYS[name], str(value)), *shard, *local, *batch]
+    return [(KEYS["ep"], str(value))] if name == "ep" else []
+
+
+def place_of(key: str) -> float:
+    """A model's place among those that torchtitan has by name; 0 for one that it has not."""
+    return 1.0 + list(BY_NAME).index(key) if key in BY_NAME else 0.0
+
+
+def written(run: Run, words: Any = Words, place: Real | None = None) -> str:
+    """A job file: training, parallelism and activation checkpointing. ``place`` is the model's among those
+    that torchtitan has by name (``place_of``), where its key does not say so; for one that it has not, the
+    reader has to fill in name and flavor."""
+    n, names = words.plain, [f'"{TORCH_SCHEDULES.get(key, "1F1B")}"' for key in run.schedules]
+    replicated, operators = run.zero < 1, "every_other" in run.modules
+    # one forward pass takes a local batch, which only a pipeline cuts further; the rest of the global batch
+    # is accumulated (torchtitan/train.py)
+    local_batch = ops.where(run.pp > 1, run.global_batch / run.dp, run.micro_batch)
+    stages = run.pp * run.chunks
+    parts = run.model.layers + 2.0  # embedding and output count as one layer each
+    per_stage = ops.ceil(parts / stages)
+    refused = words.choose(
+        legality.fills_every_stage(parts, stages),
+        "",
+        "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
+    )
+    copies = ops.where(replicated, run.dp, run.copies)
+    at: Real = place_of(run.model.key) if place is None else place
+    known, flavors = at > 0, [("", ""), *BY_NAME.values()]
+    split = run.is_schedule(*SPLIT) & (run.pp > 1)
+    whole = run.is_schedule(*(key for key in run.schedules if key not in SPLIT)) | (run.pp < 2)
+    # compiled are the layers, and the loss too where the planner's is fused
+    compiled = False if run.eager and run.loss != "fused" else whole
+    settings = [
+        Line(KEYS["model_name"], words.select(at, [f'"{name}"' for name, _ in flavors]), known),
+        Line(KEYS["flavor"], words.select(at, [f'"{flavor}"' for _, flavor in flavors]), known),
+        Line(KEYS["converters"], '["quantize.linear.float8"]', run.fp8 > 0),
+        Line(KEYS["local_batch"], n(local_batch)),
+        Line(KEYS["global_batch"], n(run.global_batch)),
+        Line(KEYS["seq"], n(run.seq)),
+        Line("training.steps", n(run.steps)),
+        Line(KEYS["param_dtype"], '"bfloat16"'),
+        Line(KEYS["replicate"], n(copies)),
+        Line(KEYS["shard"], n(run.dp / copies)),
+        Line(KEYS["reshard"], words.choose(run.zero == 3.0, '"always"', '"never"')),
+        Line(KEYS["tp"], n(run.tp)),
+        Line(KEYS["cp"], n(run.cp)),
+        Line(KEYS["rotate"], '"allgather"' if run.gather_context else '"alltoall"', run.cp > 1),
+        Line(KEYS["pp"], n(run.pp)),
+        Line(KEYS["schedule"], words.select(run.schedule, names), run.pp > 1),
+        Line(KEYS["layers_per_stage"], f"{n(per_stage)}{refused}", run.pp > 1),
+        Line(KEYS["micro_batch"], n(run.micro_batch), run.pp > 1),
+        Line(KEYS["ep"], n(run.ep), run.model.experts > 0),
+        Line(KEYS["expert_tp"], n(run.expert_tp), run.model.experts > 0),
+        Line(KEYS["ac_mode"], words.choose(run.recompute == memory.FULL, '"full"', '"none"'), not operators),
+        Line(KEYS["ac_mode"], '"selective"', operators),
+        Line(KEYS["ac_option"], '"op"', operators),
+        Line(KEYS["compile_enable"], "true", compiled),
+        Line(KEYS["components"], '["model"]', compiled if run.loss != "fused" else False),
+        Line(KEYS["float8"], '"tensorwise"', run.fp8 > 0),
+        Line(KEYS["not_in_float8"], '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
+    ]
+    lines = [
+        words.choose(
+            known,
+            "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n",
+            "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n",
         )
-        batch = [("training.global_batch_size", str(launch.job.global_batch))]
-        return [(f"parallelism.{axis}_parallel_degree", str(value)), *shard, *local, *batch]
-    return [("parallelism.expert_parallel_degree", str(value))] if name == "ep" else []
+    ]
+    for lost, why in (
+        (
+            (run.zero == 1.0) & (run.pp < 2),
+            "torchtitan has no ZeRO-1: this keeps the weights and shares gradients and state, ZeRO-2",
+        ),
+        (
+            (run.pp > 1)
+            & ((run.zero == 2.0) | (run.zero == 1.0) & (run.gradient_bytes > 0) & (run.gradient_bytes < 4)),
+            "under a pipeline torchtitan sums whole gradients in fp32 until the last micro-batch: ZeRO-1",
+        ),
+        (replicated & (run.cp > 1), "torchtitan shares the state over context ranks too"),
+        (
+            False if operators else (run.recompute == memory.SELECTIVE) | (run.recompute == memory.BY_MODULE),
+            "torchtitan recomputes whole layers or operators, not these modules",
+        ),
+        *(
+            (
+                run.is_schedule(key) & (run.pp > 1),
+                f"PyTorch has no schedule {key}: this runs 1F1B, and slower than planned",
+            )
+            for key in dict.fromkeys(run.schedules)
+            if key not in TORCH_SCHEDULES
+        ),
+        (
+            split,
+            (
+                "PyTorch does not split a compiled backward (pytorch/pytorch#161904): this is not compiled, "
+                "and slower than planned"
+            ),
+        ),
+        (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
+        (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),
+        (run.mtp > 0, "torchtitan has no multi-token prediction"),
+        ((run.first_layers > 0) | (run.last_layers > 0), "torchtitan shares the layers out by itself"),
+    ):
+        if lost is not False:
+            lines.append(words.choose(lost, f"# {why}\n", ""))
+    sections: dict[str, list[Line]] = {}
+    for line in settings:
+        section, _, key = line.key.rpartition(".")
+        sections.setdefault(section, []).append(line._replace(key=key))
+    for section, inside in sections.items():
+        lines.append(given(Line(section, when=any_is_needed(inside)), f"\n[{section}]\n", words))
+        lines += [given(line, f"{line.key} = {line.value}\n", words) for line in inside]
+    return "".join(map(str, lines))
 
 
-MOVES = {
-    "micro_batch": (),
-    "recompute": ("none", "selective", "full"),
-    "zero": (2, 3),
-    "loss": ("fused",),
-    "tp": (),
-    "pp": (),
-    "cp": (),
-    "ep": (),
-}
+class Torchtitan(Usual):
+    """A TOML file, or its settings as flags."""
+
+    key = "torchtitan"
+    name = "torchtitan"
+    place = 20
+    fields = FIELDS
+    unmodelled = UNMODELLED
+    tried = MOVES
+    can = CAN
+    degrees = ("tp", "pp", "cp", "shard", "replicate")
+    new_keys = (FLAG_BEFORE, SECTION)
+    expands = True  # run_train.sh sets expandable_segments:True
+
+    def claims(self, command: Command) -> Claim:
+        """Settings of its sections, or its module."""
+        words = command.words
+        start = next(
+            (at + 1 for at, w in enumerate(words) if w.endswith(".py") or w.startswith("torchtitan.")), 0
+        )
+        if any(flag.startswith(OF_A_COMMAND) for flag in command.flags):
+            return Claim(OWN_SECTIONS, start)
+        named = any(word.endswith("torchtitan/train.py") or word == "torchtitan.train" for word in words)
+        return Claim(ONE_FLAG if named else NOT_MINE, start)
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """A TOML file with one of its sections."""
+        mine = notation == "toml" and any(entry.key.split(".")[0] in SECTIONS for entry in entries)
+        return OWN_SECTIONS if mine else NOT_MINE
+
+    def named_model(self, draft: Draft) -> Model:
+        """The model of ``[model] name`` and ``flavor``."""
+        return model(draft)
+
+    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+        """By the rules of parallel_dims.py and train.py."""
+        return meant(draft, model, gpus)
+
+    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+        """The settings that set one of our names."""
+        return edit(name, value, launch)
+
+    def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
+        """A job file."""
+        return written(what, words)
+
+
+FRAMEWORK: Framework = Torchtitan()
