@@ -17,17 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.units import plain
 from engine.catalog.models import Model
 from engine.frameworks import megatron
-from engine.frameworks.framework import (
-    NOT_MINE,
-    OVERRIDE,
-    OWN_KEYS,
-    Claim,
-    Command,
-    Framework,
-    Meant,
-    Usual,
-    of_config,
-)
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where, of_config
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import KEYS as MEGATRON
@@ -200,19 +190,19 @@ class Bridge(Usual):
     unmodelled = UNMODELLED
     tried = megatron.MOVES
     can = megatron.CAN
-    new_keys = (OVERRIDE,)
+    new_keys = (Where.OVERRIDE,)
     keeps_gradients = True
 
     def claims(self, command: Command) -> Claim:
         """One of its overrides, or a recipe."""
         mine = any(flag.startswith(("model.", "train.")) and flag in FIELDS for flag in command.flags)
-        return Claim(OWN_KEYS if mine or KEYS["recipe"] in command.flags else NOT_MINE, command.script)
+        return Claim(Sure.OWN_KEYS if mine or KEYS["recipe"] in command.flags else Sure.NOT, command.script)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """Python that sets ``cfg``, or one of the overrides that every recipe has."""
         usual = {KEYS[name] for name in ("tp", "global_batch", "micro_batch")}
         mine = notation == "python" or (notation != "toml" and any(entry.key in usual for entry in entries))
-        return OWN_KEYS if mine else NOT_MINE
+        return Sure.OWN_KEYS if mine else Sure.NOT
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """Flags that are its own, and ``model.tensor_model_parallel_size=4``, with or without a plus sign

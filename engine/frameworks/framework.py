@@ -14,12 +14,29 @@ if TYPE_CHECKING:
     from engine.step.constraints import Ability
     from engine.step.layout import Job, Layout
 
-# how sure a framework may be that a command or a file is its own: the surest takes it
-NOT_MINE, ONE_FLAG, FLAGS, OWN_KEYS, OWN_SECTIONS, NAMED = 0, 1, 2, 3, 4, 5
-# where a key goes that no text has yet: before the last flag, behind the first value, among overrides, …
-FLAG_BEFORE, FLAG_BEHIND, OVERRIDE, SECTION, ARGUMENT = "before", "behind", "override", "section", "argument"
 # our names of what says which model is meant, which a config.json overrules
 OF_THE_MODEL = ("model", "model_name", "flavor", "assets", "recipe")
+
+
+class Sure:
+    """How sure a framework may be that a command or a file is its own: the surest takes it."""
+
+    NOT = 0
+    ONE_FLAG = 1
+    FLAGS = 2
+    OWN_KEYS = 3
+    OWN_SECTIONS = 4
+    NAMED = 5
+
+
+class Where:
+    """Where a key goes that no text has yet."""
+
+    FLAG = "before the last flag"
+    BEHIND = "as a flag behind the first value"
+    OVERRIDE = "behind another override"
+    SECTION = "in its section of a TOML file"
+    ARGUMENT = "among the arguments of a YAML file"
 
 
 class Command(NamedTuple):
@@ -164,18 +181,18 @@ class Usual:
     separator = "_"
     beside: tuple[str, ...] = ()
     degrees: tuple[str, ...] = ("tp", "pp", "cp")
-    new_keys: tuple[str, ...] = (FLAG_BEFORE,)
+    new_keys: tuple[str, ...] = (Where.FLAG,)
     keeps_gradients = False
     expands = False
     pads = False
 
     def claims(self, command: Command) -> Claim:
         """No command is known to be its own."""
-        return Claim(NOT_MINE)
+        return Claim(Sure.NOT)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """Nor is a file."""
-        return NOT_MINE
+        return Sure.NOT
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The flags alone."""

@@ -18,18 +18,7 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed
 from engine.frameworks.deepspeed import HOST
-from engine.frameworks.framework import (
-    ARGUMENT,
-    FLAG_BEFORE,
-    NOT_MINE,
-    ONE_FLAG,
-    OWN_SECTIONS,
-    Claim,
-    Command,
-    Framework,
-    Meant,
-    Usual,
-)
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
@@ -385,21 +374,21 @@ class HuggingFace(Usual):
     fields = FIELDS
     unmodelled = UNMODELLED
     can = deepspeed.CAN
-    new_keys = (FLAG_BEFORE, ARGUMENT)
+    new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
 
     def claims(self, command: Command) -> Claim:
         """One of the trainer's flags."""
-        return Claim(ONE_FLAG if command.flags & TRAINER_FLAGS else NOT_MINE, command.script)
+        return Claim(Sure.ONE_FLAG if command.flags & TRAINER_FLAGS else Sure.NOT, command.script)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """A DeepSpeed JSON, or a file with one of its keys, which a model's config.json may have too."""
         tops = {entry.key.split(".")[0] for entry in entries}
         if notation == "toml":
-            return NOT_MINE
+            return Sure.NOT
         if tops & OF_DEEPSPEED:
-            return OWN_SECTIONS
-        return ONE_FLAG if tops & OF_A_FILE else NOT_MINE
+            return Sure.OWN_SECTIONS
+        return Sure.ONE_FLAG if tops & OF_A_FILE else Sure.NOT
 
     def named_model(self, draft: Draft) -> Model:
         """The model that is named."""

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine import catalog
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import (
-    FLAG_BEFORE,
-    FLAG_BEHIND,
-    NAMED,
-    NOT_MINE,
-    Claim,
-    Command,
-    Meant,
-    Usual,
-)
+from engine.frameworks.framework import Claim, Command, Meant, Sure, Usual, Where
 from engine.frameworks.known_models import key_of, named, stored_precision
 from engine.frameworks.settings import Draft, Entry, Setting
 from engine.frameworks.writing import Words, keys_of
@@ -82,7 +73,7 @@ class Serving(Usual):
     serves = True
     unmodelled = UNMODELLED
     separator = "-"
-    new_keys = (FLAG_BEFORE, FLAG_BEHIND)
+    new_keys = (Where.FLAG, Where.BEHIND)
     program = ""  # what starts it, with ``serve`` behind it unless it does so alone
     alone = False
     module = ""  # or how the Python module is called that does
@@ -101,8 +92,8 @@ class Serving(Usual):
             serve = at + 1 < len(words) and words[at + 1] == "serve"
             started = self.program and word.split("/")[-1] == self.program and (serve or self.alone)
             if started or (self.module and word.startswith(self.module)):
-                return Claim(NAMED, at + (2 if serve else 1))
-        return Claim(NOT_MINE)
+                return Claim(Sure.NAMED, at + (2 if serve else 1))
+        return Claim(Sure.NOT)
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The flags, and the model, which stands behind ``serve``, or was taken for an unknown flag's

@@ -15,18 +15,7 @@ from engine import catalog
 from engine.base import ops
 from engine.base.types import Real
 from engine.catalog.models import Model
-from engine.frameworks.framework import (
-    FLAG_BEFORE,
-    NOT_MINE,
-    ONE_FLAG,
-    OWN_SECTIONS,
-    SECTION,
-    Claim,
-    Command,
-    Framework,
-    Meant,
-    Usual,
-)
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Line, Words, any_is_needed, given, keys_of
@@ -499,7 +488,7 @@ class Torchtitan(Usual):
     tried = MOVES
     can = CAN
     degrees = ("tp", "pp", "cp", "shard", "replicate")
-    new_keys = (FLAG_BEFORE, SECTION)
+    new_keys = (Where.FLAG, Where.SECTION)
     expands = True  # run_train.sh sets expandable_segments:True
 
     def claims(self, command: Command) -> Claim:
@@ -509,14 +498,14 @@ class Torchtitan(Usual):
             (at + 1 for at, w in enumerate(words) if w.endswith(".py") or w.startswith("torchtitan.")), 0
         )
         if any(flag.startswith(OF_A_COMMAND) for flag in command.flags):
-            return Claim(OWN_SECTIONS, start)
+            return Claim(Sure.OWN_SECTIONS, start)
         named = any(word.endswith("torchtitan/train.py") or word == "torchtitan.train" for word in words)
-        return Claim(ONE_FLAG if named else NOT_MINE, start)
+        return Claim(Sure.ONE_FLAG if named else Sure.NOT, start)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """A TOML file with one of its sections."""
         mine = notation == "toml" and any(entry.key.split(".")[0] in SECTIONS for entry in entries)
-        return OWN_SECTIONS if mine else NOT_MINE
+        return Sure.OWN_SECTIONS if mine else Sure.NOT
 
     def named_model(self, draft: Draft) -> Model:
         """The model of ``[model] name`` and ``flavor``."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.frameworks.described import Launch
-from engine.frameworks.framework import ARGUMENT, FLAG_BEFORE, FLAG_BEHIND, OVERRIDE, SECTION
+from engine.frameworks.framework import Where
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Setting
 from engine.launch import reading as readings
@@ -176,17 +176,17 @@ def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str |
     """A key that no text has yet, beside the others of its kind."""
     framework = frameworks()[launch.framework]
     for where in framework.new_keys:
-        if where == SECTION:
+        if where == Where.SECTION:
             return _section(texts, launch, key, value)
-        if where == ARGUMENT:
+        if where == Where.ARGUMENT:
             return _argument(texts, launch, key, value)
-        if where == FLAG_BEFORE:
+        if where == Where.FLAG:
             flags = [s.entry for s in launch.settings if s.key in framework.fields and s.entry.begin >= 0]
             flags = [e for e in flags if _notation(texts.get(e.file, ""), e.begin) == SHELL]
             if flags:
                 return _word(texts, flags[-1].file, flags[-1].begin, f"--{key} {value}".rstrip() + " ", 0)
-        if where in (FLAG_BEHIND, OVERRIDE):
-            dotted = where == OVERRIDE  # behind another override; a flag behind the model
+        if where in (Where.BEHIND, Where.OVERRIDE):
+            dotted = where == Where.OVERRIDE  # behind another override; a flag behind the model
             values = (s.entry for s in launch.settings if s.entry.stop > 0 and (not dotted or "." in s.key))
             entry = next(values, None)
             if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from engine.catalog.models import Model
 from engine.frameworks import known_models
 from engine.frameworks.described import Launch
-from engine.frameworks.framework import FLAGS, NOT_MINE, Claim, Command, Framework
+from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import FALSE, FLAG, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
 from engine.launch import json, shell, toml, yaml
@@ -25,15 +25,7 @@ PER_NODE = ("nproc-per-node", "gpus-per-node", "num-gpus", "ntasks-per-node", "n
 NODES = ("nnodes", "num-nodes", "nodes", "num-machines", "n-nodes")
 ALL = ("num-processes", "np", "world-size", "ntasks")
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell lets the programs see
-CONFIG = (
-    "num_hidden_layers",
-    "n_layer",
-    "num_layers",
-    "n_layers",
-    "architectures",
-    "model_type",
-    "text_config",
-)
+CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
 
 class Reading(NamedTuple):
@@ -80,9 +72,9 @@ class Gathered:
         self.faults += [] if between else faults[:20]
         self.counted(entries)
         framework, sure = owner(notation, entries)
-        if sure < FLAGS and is_config(notation, entries, sure > NOT_MINE):
+        if sure < Sure.FLAGS and is_config(notation, entries, sure > Sure.NOT):
             self.configs.append(source)
-        elif sure > NOT_MINE:
+        elif sure > Sure.NOT:
             self.add(framework, entries, source.name, source.first_line, notation)
         elif not faults:
             words = f"a {notation.upper()} text of no framework that is known here"
@@ -154,7 +146,7 @@ class Gathered:
         """One command, if it launches something that is known here."""
         words = inside(words)
         framework, claim = launched(words)
-        if claim.sure == NOT_MINE:
+        if claim.sure == Sure.NOT:
             return
         start = claim.start
         self.counted(flags(words[:start], {}, "-")[0])
@@ -201,7 +193,7 @@ def is_config(notation: str, entries: list[Entry], claimed: bool) -> bool:
     """Whether a file is a model's config.json; where a framework might own it, its sizes have to stand
     there."""
     tops = {e.key.split(".")[0] for e in entries}
-    if notation in (TOML, PYTHON) or not tops & set(CONFIG):
+    if notation in (TOML, PYTHON) or not tops & set(CONFIG.split()):
         return False
     return bool({"hidden_size", "n_embd", "d_model", "text_config"} & tops) or (
         notation == JSON and not claimed

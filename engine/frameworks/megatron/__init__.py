@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.frameworks import deepspeed, hugging_face
-from engine.frameworks.framework import FLAGS, NOT_MINE, Claim, Command, Framework, Meant, Usual, of_config
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, of_config
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import CAN, FIELDS, KEYS, UNMODELLED
 from engine.frameworks.settings import Draft, Entry, Setting
@@ -49,7 +49,7 @@ class Megatron(Usual):
     def claims(self, command: Command) -> Claim:
         """Two of its arguments, or one of its scripts."""
         mine = len(command.flags & SIZED) > 1 or any(word.endswith(SCRIPTS) for word in command.words)
-        return Claim(FLAGS if mine else NOT_MINE, command.script)
+        return Claim(Sure.FLAGS if mine else Sure.NOT, command.script)
 
     def read_beside(self, draft: Draft, entries: list[Entry]) -> None:
         """The part of a DeepSpeed JSON that Megatron-DeepSpeed takes: the stage, and what it cannot do."""

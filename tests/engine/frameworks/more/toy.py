@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.frameworks.framework import NAMED, NOT_MINE, OWN_SECTIONS, Claim, Meant, Usual
+from engine.frameworks.framework import Claim, Meant, Sure, Usual
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import TEXT, Field
 from engine.frameworks.writing import Words, keys_of
@@ -29,10 +29,10 @@ class Toy(Usual):
 
     def claims(self, command):
         at = command.words.index("toytrain") + 1 if "toytrain" in command.words else 0
-        return Claim(NAMED if at else NOT_MINE, at)
+        return Claim(Sure.NAMED if at else Sure.NOT, at)
 
     def owns(self, notation, entries):
-        return OWN_SECTIONS if any(entry.key.startswith("toy.") for entry in entries) else NOT_MINE
+        return Sure.OWN_SECTIONS if any(entry.key.startswith("toy.") for entry in entries) else Sure.NOT
 
     def named_model(self, draft):
         return named(draft.given("model"))
