@@ -229,7 +229,7 @@ def papers() -> dict[int, Paper]:
 
 def handed_in(seed) -> dict[str, int]:
     chance, experts = random.Random(seed), int(examination.spec(seed).model.experts)
-    stages = within(seed).able.stages
+    stages = within(seed).only.stages
     return {
         "tp": chance.choice((1, 2, 4, 8)),
         "pp": chance.choice((1, 2, 4, 8)),
