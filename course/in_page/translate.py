@@ -313,8 +313,10 @@ class Module:
         marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
         if set(marks) - {"dataclass"} or len(bases) > 1:
             raise self.refuse(node, "a page has no such class")
-        if bases and bases[0] in ("TypedDict", "Protocol"):
+        if bases == ["TypedDict"]:
             return f"{self.local(node.name)} = null;\n"
+        if bases == ["Protocol"]:  # with what is so unless a class says otherwise
+            bases = []
         body = [each for each in node.body if not isinstance(each, (ast.Expr, ast.Pass, ast.If))]
         holds = bases == ["NamedTuple"] or bool(marks)
         fields = [each for each in body if isinstance(each, ast.AnnAssign) and (holds or not each.value)]

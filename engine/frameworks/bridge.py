@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.units import plain
 from engine.catalog.models import Model
 from engine.frameworks import megatron
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where, of_config
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where, of_config
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import KEYS as MEGATRON
@@ -180,7 +180,7 @@ def written(run: Run, recipe: str = "") -> str:
     return lost + " \\\n".join(lines) + "\n"
 
 
-class Bridge(Usual):
+class Bridge(Framework):
     """A recipe with overrides: words of a command, or assignments to ``cfg``."""
 
     key = "bridge"
@@ -218,17 +218,17 @@ class Bridge(Usual):
             overrides.append(Entry(KEYS["recipe"], script.text, "", script.line, *script.span()))
         return kept + overrides
 
-    def named_model(self, draft: Draft) -> Model:
+    def named_model(self, d: Draft) -> Model:
         """The model that the recipe is named after, with the sizes that are overridden."""
-        return overridden(draft, of_recipe(draft))
+        return overridden(d, of_recipe(d))
 
-    def model_of(self, draft: Draft, config: Callable[[], Model] | None) -> Model:
+    def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
         """The same of a config.json."""
-        return self.named_model(draft) if config is None else overridden(draft, of_config(draft, config))
+        return self.named_model(d) if config is None else overridden(d, of_config(d, config))
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """By Megatron-LM's rules with the recipes' usual switches."""
-        return meant(draft, model, gpus)
+        return meant(d, shape, gpus)
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
         """The overrides that set one of our names."""

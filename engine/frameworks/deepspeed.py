@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.frameworks.framework import Framework, Usual
+from engine.frameworks.framework import Framework
 from engine.frameworks.settings import FLAG, TEXT, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.step.constraints import Ability
@@ -91,7 +91,7 @@ def _json(settings: dict[str, str]) -> str:
     return "{\n" + ",\n".join(pieces) + "\n}\n"
 
 
-class Deepspeed(Usual):
+class Deepspeed(Framework):
     """A JSON beside somebody's script."""
 
     key = "deepspeed"

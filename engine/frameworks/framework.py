@@ -1,4 +1,4 @@
-"""What the engine asks of a framework, and what a framework is unless its module says otherwise."""
+"""What the engine asks of a framework."""
 
 from __future__ import annotations
 
@@ -64,8 +64,15 @@ class Meant(NamedTuple):
     server: Server | None = None
 
 
+def of_config(d: Draft, config: Callable[[], Model]) -> Model:
+    """The model of a config.json; what else names one is overruled."""
+    for name in OF_THE_MODEL:
+        d.given(name)
+    return config()
+
+
 class Framework(Protocol):
-    """One framework.
+    """One framework, with what is so unless its module says otherwise.
 
     Responsibilities:
 
@@ -77,154 +84,68 @@ class Framework(Protocol):
     - edit: the settings that set one of our names (``edit``), what may be tried otherwise (``moves``), and
       where a key goes that no text has (``new_keys``);
     - write a layout, or a deployment, in its own words (``write``).
-
-    Whatever else differs between frameworks is a fact with a usual value in ``Usual``.
     """
 
     key: str  # its name in our files and commands
     name: str  # and for people
-    place: int  # in a list that people choose from
-    serves: bool  # else it trains
-    fields: dict[str, Field]  # its keys -> our names, for reading and for writing
-    unmodelled: dict[
-        str, str
-    ]  # keys that change memory or time in a way that is not modelled -> what is missing
-    separator: str  # between the words of a key in a command
-    keeps_gradients: bool  # in buffers that are made once
-    expands: bool  # its own launcher makes the allocator's segments expandable
-    pads: bool  # its batches are as long as their longest sequence
-
-    @property
-    def can(self) -> Ability | None:
-        """What it runs of the layouts that the search lists, if any."""
-        ...
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """Frameworks whose files may lie beside its own in one launch."""
-        ...
-
-    @property
-    def degrees(self) -> tuple[str, ...]:
-        """Our names of what a launch takes so many GPUs for, if no text says how many."""
-        ...
-
-    @property
-    def new_keys(self) -> tuple[str, ...]:
-        """Where a key goes that no text has yet, the first place that there is."""
-        ...
+    place: int = 100  # in a list that people choose from
+    serves: bool = False  # or it trains
+    fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
+    unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
+    can: Ability | None = None  # what it runs of the layouts that the search lists, if any
+    separator: str = "_"  # between the words of a key in a command
+    beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
+    degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are
+    new_keys: tuple[str, ...] = (Where.FLAG,)  # where a key goes that no text has: the first place there is
+    tried: dict[str, tuple] = {}  # our names that may be set otherwise -> to what, where not by steps
+    keeps_gradients: bool = False  # in buffers that are made once
+    expands: bool = False  # its own launcher makes the allocator's segments expandable
+    pads: bool = False  # its batches are as long as their longest sequence
 
     def claims(self, command: Command) -> Claim:
         """How sure it is that a command starts it."""
-        ...
+        return Claim(Sure.NOT)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """How sure it is that a configuration file is its own."""
-        ...
+        return Sure.NOT
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """What a command sets, of its flags, the words that belong to none, and all words."""
-        ...
+        return found
 
-    def read_beside(self, draft: Draft, entries: list[Entry]) -> None:
+    def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """Take what it needs of a file of one of ``beside``."""
-        ...
 
-    def model_of(self, draft: Draft, config: Callable[[], Model] | None) -> Model:
-        """The model: of a config.json if there is one, else of what the launch says."""
-        ...
+    def named_model(self, d: Draft) -> Model:
+        """The model that the settings name."""
+        raise ValueError("no model is named: give its config.json")
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
+        """The model: of a config.json if there is one, else the one that is named."""
+        return self.named_model(d) if config is None else of_config(d, config)
+
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """What the settings come to; what the framework refuses is noted. A server counts its GPUs itself."""
-        ...
+        raise ValueError("nothing here reads what this framework is started with")
 
     def moves(self, launch: Launch) -> dict[str, tuple]:
-        """Our names that may be set otherwise -> to what, where that is not by steps."""
-        ...
+        """What may be tried of a launch."""
+        return self.tried
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
         """The settings that set one of our names to a value; None takes a key away."""
-        ...
+        return []
 
     def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
         """A layout (as a ``Run``) or a deployment in its own words; ``said`` is what the launch at hand has
         set, ``name`` a checkpoint's."""
-        ...
+        raise ValueError("nothing here writes what this framework is started with")
 
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
-        """What the optimizer's step takes and gives back on each GPU."""
-        ...
-
-    def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
-        """The error with which a server ends that has too little room; nothing if it starts."""
-        ...
-
-
-def of_config(draft: Draft, config: Callable[[], Model]) -> Model:
-    """The model of a config.json; what else names one is overruled."""
-    for name in OF_THE_MODEL:
-        draft.given(name)
-    return config()
-
-
-class Usual:
-    """A framework that trains, and says nothing special."""
-
-    key = ""
-    name = ""
-    place = 100
-    serves = False
-    tried: dict[str, tuple] = {}  # what ``moves`` gives
-    fields: dict[str, Field] = {}
-    unmodelled: dict[str, str] = {}
-    can: Ability | None = None
-    separator = "_"
-    beside: tuple[str, ...] = ()
-    degrees: tuple[str, ...] = ("tp", "pp", "cp")
-    new_keys: tuple[str, ...] = (Where.FLAG,)
-    keeps_gradients = False
-    expands = False
-    pads = False
-
-    def claims(self, command: Command) -> Claim:
-        """No command is known to be its own."""
-        return Claim(Sure.NOT)
-
-    def owns(self, notation: str, entries: list[Entry]) -> int:
-        """Nor is a file."""
-        return Sure.NOT
-
-    def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
-        """The flags alone."""
-        return found
-
-    def read_beside(self, draft: Draft, entries: list[Entry]) -> None:
-        """Nothing."""
-
-    def named_model(self, draft: Draft) -> Model:
-        """The model that the settings name."""
-        raise ValueError("no model is named: give its config.json")
-
-    def model_of(self, draft: Draft, config: Callable[[], Model] | None) -> Model:
-        """The model of the config.json, or the one that is named."""
-        return self.named_model(draft) if config is None else of_config(draft, config)
-
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
-        """No file of it is read: others start it, or it is only planned for."""
-        raise ValueError("nothing here reads what this framework is started with")
-
-    def moves(self, launch: Launch) -> dict[str, tuple]:
-        """The same for every launch."""
-        return self.tried
-
-    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
-        """Nothing can be set."""
-        return []
-
-    def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
-        """Nothing but the state."""
+        """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
-        """What CUDA says."""
+        """The error with which a server ends that has too little room; nothing if it starts."""
         return "" if cache_bytes > 0 else "torch.OutOfMemoryError: CUDA out of memory."

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from engine.frameworks import torchtitan
-from engine.frameworks.framework import Framework, Usual
+from engine.frameworks.framework import Framework
 from engine.frameworks.settings import Setting
 from engine.frameworks.writing import Words
 from engine.step.constraints import Ability
 
 
-class Fsdp2(Usual):
+class Fsdp2(Framework):
     """A function of PyTorch, which a reader's own script calls."""
 
     key = "fsdp2"

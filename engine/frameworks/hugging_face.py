@@ -18,7 +18,7 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed
 from engine.frameworks.deepspeed import HOST
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
@@ -365,7 +365,7 @@ OF_DEEPSPEED = {
 OF_A_FILE = {key.split(".")[0] for key in FIELDS} | {"num_processes", "compute_environment", "num_machines"}
 
 
-class HuggingFace(Usual):
+class HuggingFace(Framework):
     """Files and flags of the Trainer and of Accelerate."""
 
     key = "hugging_face"
@@ -390,13 +390,13 @@ class HuggingFace(Usual):
             return Sure.OWN_SECTIONS
         return Sure.ONE_FLAG if tops & OF_A_FILE else Sure.NOT
 
-    def named_model(self, draft: Draft) -> Model:
+    def named_model(self, d: Draft) -> Model:
         """The model that is named."""
-        return model(draft)
+        return model(d)
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """By the trainer's defaults, and what DeepSpeed refuses."""
-        return meant(draft, model, gpus)
+        return meant(d, shape, gpus)
 
     def moves(self, launch: Launch) -> dict[str, tuple]:
         """The optimizer only where it takes a tensor that another does not."""

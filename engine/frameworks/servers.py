@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine import catalog
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import Claim, Command, Meant, Sure, Usual, Where
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import key_of, named, stored_precision
 from engine.frameworks.settings import Draft, Entry, Setting
 from engine.frameworks.writing import Words, keys_of
@@ -67,7 +67,7 @@ class Pool(NamedTuple):
     of: Replica
 
 
-class Serving(Usual):
+class Serving(Framework):
     """A server: the word that starts it, and its flags."""
 
     serves = True
@@ -105,18 +105,17 @@ class Serving(Usual):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
 
-    def named_model(self, draft: Draft) -> Model:
+    def named_model(self, d: Draft) -> Model:
         """The model that is named."""
-        name = draft.given("model")
+        name = d.given("model")
         if not name:
             raise ValueError(
                 "no model is named: write it behind `serve`, or give --model, or its config.json"
             )
         return named(name)
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The server, the format of its products, and the GPUs of all its replicas."""
-        d, shape = draft, model
         tp, pp = max(1, d.get("tp", 1)), max(1, d.get("pp", 1))
         replicas = max(1, d.given("replicas") or 1)
         share = d.get("share", self.share)

@@ -15,7 +15,7 @@ from engine import catalog
 from engine.base import ops
 from engine.base.types import Real
 from engine.catalog.models import Model
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, Where
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Line, Words, any_is_needed, given, keys_of
@@ -477,7 +477,7 @@ def written(run: Run, words: Any = Words, place: Real | None = None) -> str:
     return "".join(map(str, lines))
 
 
-class Torchtitan(Usual):
+class Torchtitan(Framework):
     """A TOML file, or its settings as flags."""
 
     key = "torchtitan"
@@ -507,13 +507,13 @@ class Torchtitan(Usual):
         mine = notation == "toml" and any(entry.key.split(".")[0] in SECTIONS for entry in entries)
         return Sure.OWN_SECTIONS if mine else Sure.NOT
 
-    def named_model(self, draft: Draft) -> Model:
+    def named_model(self, d: Draft) -> Model:
         """The model of ``[model] name`` and ``flavor``."""
-        return model(draft)
+        return model(d)
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """By the rules of parallel_dims.py and train.py."""
-        return meant(draft, model, gpus)
+        return meant(d, shape, gpus)
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
         """The settings that set one of our names."""

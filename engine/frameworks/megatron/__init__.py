@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.frameworks import deepspeed, hugging_face
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Usual, of_config
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, of_config
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import CAN, FIELDS, KEYS, UNMODELLED
 from engine.frameworks.settings import Draft, Entry, Setting
@@ -32,7 +32,7 @@ MOVES = {"recompute": ("none", "full"), "zero": (0, 1), "loss": ("fused",)}
 MOVES |= dict.fromkeys(("micro_batch", "tp", "pp", "cp", "ep", "interleave"), ())  # by steps
 
 
-class Megatron(Usual):
+class Megatron(Framework):
     """Arguments of a command."""
 
     key = "megatron"
@@ -51,32 +51,32 @@ class Megatron(Usual):
         mine = len(command.flags & SIZED) > 1 or any(word.endswith(SCRIPTS) for word in command.words)
         return Claim(Sure.FLAGS if mine else Sure.NOT, command.script)
 
-    def read_beside(self, draft: Draft, entries: list[Entry]) -> None:
+    def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """The part of a DeepSpeed JSON that Megatron-DeepSpeed takes: the stage, and what it cannot do."""
         extra = Draft()
         extra.read(entries, deepspeed.FIELDS, hugging_face.UNMODELLED)
-        draft.unmodelled += extra.unmodelled
-        draft.ignored += extra.ignored
+        d.unmodelled += extra.unmodelled
+        d.ignored += extra.ignored
         zero = extra.settings.get("zero")
         if zero and zero.value:
-            draft.settings["distributed"] = Setting("distributed", True, zero.entry)
+            d.settings["distributed"] = Setting("distributed", True, zero.entry)
         for name in ("bf16", "fp16"):
-            if name in extra.settings and name not in draft.settings:
-                draft.settings[name] = extra.settings[name]
+            if name in extra.settings and name not in d.settings:
+                d.settings[name] = extra.settings[name]
         if zero and zero.value > 1:
-            draft.refuse(
+            d.refuse(
                 "AssertionError: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism", "distributed"
             )
 
-    def model_of(self, draft: Draft, config: Callable[[], Model] | None) -> Model:
+    def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
         """Its own arguments go before a config.json."""
-        if config is None or "layers" in draft.settings:
-            return reader.model(draft)
-        return of_config(draft, config)
+        if config is None or "layers" in d.settings:
+            return reader.model(d)
+        return of_config(d, config)
 
-    def read(self, draft: Draft, model: Model, gpus: int) -> Meant:
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """By the rules of ``validate_args``."""
-        return reader.meant(draft, model, gpus)
+        return reader.meant(d, shape, gpus)
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
         """The arguments that set one of our names."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.frameworks.framework import Claim, Meant, Sure, Usual
+from engine.frameworks.framework import Claim, Framework, Meant, Sure
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import TEXT, Field
 from engine.frameworks.writing import Words, keys_of
@@ -18,7 +18,7 @@ FIELDS = {
 KEYS = keys_of(FIELDS)
 
 
-class Toy(Usual):
+class Toy(Framework):
     """It has tensor ranks and whole replicas."""
 
     key = "toy"
