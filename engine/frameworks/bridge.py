@@ -111,29 +111,6 @@ def _dotted(name: str) -> str:
     return name
 
 
-def meant(d: Draft, shape: Model, gpus: int) -> Meant:
-    """Job, layout and precision, by Megatron-LM's rules with the recipes' usual switches."""
-    mixed = (d.given("mixed") or "bf16").lower()
-    switches = {"bf16": True, "distributed": True, "overlap": True}
-    if d.given("distributed") is not False:
-        switches["overlap_gather"] = True
-    for name, value in switches.items():
-        if name not in d.settings:
-            d.settings[name] = unwritten(name, value)
-            d.assume(name, value, "as the library's recipes set it")
-    if "fp8" in mixed or "mxfp8" in mixed:
-        d.settings["fp8"] = unwritten("fp8", "hybrid")
-    if d.given("wide_gradients") is False:
-        d.settings["narrow_gradients"] = unwritten("narrow_gradients", True)
-    found = reader.meant(d, shape, gpus)
-    for name in ("sequence_parallel", "positions"):
-        d.given(name)
-    weighty = ("tp", "pp", "cp", "ep", "expert_tp", "micro_batch", "global_batch", "seq")
-    d.assumed = [Assumed(a.name, a.value, WHY) if a.name in weighty else a for a in d.assumed]
-    d.settings = {name: one for name, one in d.settings.items() if one.line}
-    return found
-
-
 def unwritten(name: str, value: object) -> Setting:
     """A setting that no line gives."""
     return Setting(name, value, Entry(name, str(value), "", 0))
@@ -227,8 +204,26 @@ class Bridge(Framework):
         return self.named_model(d) if config is None else overridden(d, of_config(d, config))
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
-        """By Megatron-LM's rules with the recipes' usual switches."""
-        return meant(d, shape, gpus)
+        """Job, layout and precision, by Megatron-LM's rules with the recipes' usual switches."""
+        mixed = (d.given("mixed") or "bf16").lower()
+        switches = {"bf16": True, "distributed": True, "overlap": True}
+        if d.given("distributed") is not False:
+            switches["overlap_gather"] = True
+        for name, value in switches.items():
+            if name not in d.settings:
+                d.settings[name] = unwritten(name, value)
+                d.assume(name, value, "as the library's recipes set it")
+        if "fp8" in mixed or "mxfp8" in mixed:
+            d.settings["fp8"] = unwritten("fp8", "hybrid")
+        if d.given("wide_gradients") is False:
+            d.settings["narrow_gradients"] = unwritten("narrow_gradients", True)
+        found = reader.meant(d, shape, gpus)
+        for name in ("sequence_parallel", "positions"):
+            d.given(name)
+        weighty = ("tp", "pp", "cp", "ep", "expert_tp", "micro_batch", "global_batch", "seq")
+        d.assumed = [Assumed(a.name, a.value, WHY) if a.name in weighty else a for a in d.assumed]
+        d.settings = {name: one for name, one in d.settings.items() if one.line}
+        return found
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
         """The overrides that set one of our names."""

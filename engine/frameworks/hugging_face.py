@@ -114,47 +114,6 @@ RECIPES = {"adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit",
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
 
 
-def model(d: Draft) -> Model:
-    """The model that is named."""
-    name = d.given("model")
-    if not name:
-        raise ValueError("no model is named: give model_name_or_path, or its config.json")
-    return named(name)
-
-
-def meant(d: Draft, shape: Model, gpus: int) -> Meant:
-    """Job, layout and precision; what DeepSpeed refuses is noted."""
-    tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
-    if gpus % (tp * cp):
-        d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
-        tp = cp = 1
-    dp = gpus // (tp * cp)
-    zero, shard = sharding(d, dp * cp)
-    micro, batch = batches(d, dp)
-    seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
-    if cp > 1 and seq % (2 * cp):
-        d.refuse(f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq")
-    recompute = "full" if checkpointed(d) else "none"
-    precision, state = recipe(d)
-    kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
-    d.given("deepspeed_file")
-    if (d.given("finetuning") or "full") not in ("full", "none"):
-        entry = d.settings["finetuning"].entry
-        d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
-    speed = "zero" in d.settings and not d.given("fsdp")
-    job = Job(
-        batch,
-        seq,
-        state,
-        sequence_parallel=tp == 1,
-        flash=kernel not in ("eager", "disabled"),
-        overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
-        gather_context=cp > 1,
-        loss="chunked" if d.given("liger") else "plain",
-    )
-    return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
-
-
 def sharding(d: Draft, ranks: int) -> tuple[int, int]:
     """The ZeRO stage, and how many GPUs share a copy of the state (0 for all)."""
     kind = (d.given("distributed") or "").lower()
@@ -281,27 +240,6 @@ WITHOUT_A_ROOT = (
 )  # optimizers that take no tensor of square roots
 
 
-def passing_bytes(launch: Launch, optimizer_bytes: float) -> float:
-    """What the optimizer's step takes and gives back, on each GPU.
-
-    PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
-    ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
-    copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
-    """
-    assert launch.job is not None and launch.layout is not None
-    state = recipe_of(launch.job)
-    each = state.master_bytes + state.momentum_bytes + state.variance_bytes
-    if each <= 0:
-        return 0.0
-    params = optimizer_bytes / each
-    roots = takes_roots(launch)
-    speed = any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
-    copied = speed and state.gradient_bytes < 4
-    if speed and launch.layout.zero > 2:
-        params = min(params, SUB_GROUP)
-    return 4.0 * params * (int(roots) + int(copied))
-
-
 def takes_roots(launch: Launch) -> bool:
     """Whether the optimizer is one of PyTorch's that takes a tensor of square roots."""
     optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
@@ -309,30 +247,6 @@ def takes_roots(launch: Launch) -> bool:
         return True
     of_deepspeed = optimizer.key == "optimizer.type"
     return not of_deepspeed and not any(mark in str(optimizer.value).lower() for mark in WITHOUT_A_ROOT)
-
-
-def edit(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
-    """The settings that set one of our names to a value: the first that the texts have is edited."""
-    if name == "recompute":
-        return [(KEYS["checkpointing"], "true" if value == "full" else "false")]
-    if name == "loss":
-        return [(KEYS["liger"], "true")]
-    if name == "optimizer":
-        return [(KEYS["optimizer"], str(value))]
-    if name == "micro_batch":
-        steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
-        names = {one.name for one in launch.settings if one.key in deepspeed.FIELDS}
-        micro = (deepspeed.KEYS if "micro_batch" in names else KEYS)["micro_batch"]
-        return [(micro, str(value)), (KEYS["accumulated"], str(steps))]
-    if name == "zero":
-        given = {one.name: one.key for one in launch.settings}
-        if "zero" in given:
-            return [(given["zero"], str(value))]
-        strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
-        if "strategy" in given and strategy:
-            return [(given["strategy"], strategy)]
-        return [(KEYS["fsdp"], "full_shard auto_wrap")] if value == 3 else []
-    return []
 
 
 def training_arguments(run: Run, words: Any = Words) -> str:
@@ -392,27 +306,98 @@ class HuggingFace(Framework):
 
     def named_model(self, d: Draft) -> Model:
         """The model that is named."""
-        return model(d)
+        name = d.given("model")
+        if not name:
+            raise ValueError("no model is named: give model_name_or_path, or its config.json")
+        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
-        """By the trainer's defaults, and what DeepSpeed refuses."""
-        return meant(d, shape, gpus)
+        """Job, layout and precision; what DeepSpeed refuses is noted."""
+        tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
+        if gpus % (tp * cp):
+            d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
+            tp = cp = 1
+        dp = gpus // (tp * cp)
+        zero, shard = sharding(d, dp * cp)
+        micro, batch = batches(d, dp)
+        seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
+        if cp > 1 and seq % (2 * cp):
+            d.refuse(
+                f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq"
+            )
+        recompute = "full" if checkpointed(d) else "none"
+        precision, state = recipe(d)
+        kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
+        d.given("deepspeed_file")
+        if (d.given("finetuning") or "full") not in ("full", "none"):
+            entry = d.settings["finetuning"].entry
+            d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
+        speed = "zero" in d.settings and not d.given("fsdp")
+        job = Job(
+            batch,
+            seq,
+            state,
+            sequence_parallel=tp == 1,
+            flash=kernel not in ("eager", "disabled"),
+            overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
+            gather_context=cp > 1,
+            loss="chunked" if d.given("liger") else "plain",
+        )
+        return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
 
     def moves(self, launch: Launch) -> dict[str, tuple]:
         """The optimizer only where it takes a tensor that another does not."""
         return MOVES | {"optimizer": (FUSED,)} if takes_roots(launch) else MOVES
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
-        """The first of these settings that the texts have is edited."""
-        return edit(name, value, launch)
+        """The settings that set one of our names to a value: the first that the texts have is edited."""
+        assert launch.job is not None and launch.layout is not None
+        if name == "recompute":
+            return [(KEYS["checkpointing"], "true" if value == "full" else "false")]
+        if name == "loss":
+            return [(KEYS["liger"], "true")]
+        if name == "optimizer":
+            return [(KEYS["optimizer"], str(value))]
+        if name == "micro_batch":
+            steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
+            names = {one.name for one in launch.settings if one.key in deepspeed.FIELDS}
+            micro = (deepspeed.KEYS if "micro_batch" in names else KEYS)["micro_batch"]
+            return [(micro, str(value)), (KEYS["accumulated"], str(steps))]
+        if name == "zero":
+            given = {one.name: one.key for one in launch.settings}
+            if "zero" in given:
+                return [(given["zero"], str(value))]
+            strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
+            if "strategy" in given and strategy:
+                return [(given["strategy"], strategy)]
+            return [(KEYS["fsdp"], "full_shard auto_wrap")] if value == 3 else []
+        return []
 
     def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
         """A DeepSpeed JSON and TrainingArguments."""
         return deepspeed.written(what, words) + training_arguments(what, words)
 
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
-        """Square roots of second moments, and copies of gradients."""
-        return passing_bytes(launch, optimizer_bytes)
+        """What the optimizer's step takes and gives back, on each GPU.
+
+        PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
+        ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
+        copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
+        """
+        assert launch.job is not None and launch.layout is not None
+        state = recipe_of(launch.job)
+        each = state.master_bytes + state.momentum_bytes + state.variance_bytes
+        if each <= 0:
+            return 0.0
+        params = optimizer_bytes / each
+        roots = takes_roots(launch)
+        speed = (
+            any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
+        )
+        copied = speed and state.gradient_bytes < 4
+        if speed and launch.layout.zero > 2:
+            params = min(params, SUB_GROUP)
+        return 4.0 * params * (int(roots) + int(copied))
 
 
 FRAMEWORK: Framework = HuggingFace()

@@ -144,25 +144,6 @@ LOOPED = ("interleaved1f1b", "interleavedzerobubble", "zbvzerobubble", "dualpipe
 TWO = 2  # stages on each rank of a looped schedule, unless the layers of a stage are given
 
 
-def model(d: Draft) -> Model:
-    """The model of ``[model] name`` and ``flavor``."""
-    name, flavor = (d.given("model_name") or "").lower(), (d.given("flavor") or "").lower()
-    d.given("assets")
-    if (name, flavor) in MODELS:
-        return catalog.model(MODELS[name, flavor])
-    if name and flavor:
-        try:
-            return named(f"{name}-{flavor}")
-        except ValueError:
-            pass
-    if d.given("assets"):
-        return named(d.given("assets"))
-    raise ValueError(
-        f"[model] name {name!r} and flavor {flavor!r} name no model of the catalogue: give its "
-        "config.json as well"
-    )
-
-
 def _degree(d: Draft, name: str, otherwise: int) -> int:
     """A degree that may be −1, for what is left."""
     text = str(d.get(name, str(otherwise)))
@@ -171,57 +152,6 @@ def _degree(d: Draft, name: str, otherwise: int) -> int:
     except ValueError:
         d.refuse(f"ValueError: data_parallel_{name}_degree must be a whole number, got {text[:20]!r}", name)
         return otherwise
-
-
-def meant(d: Draft, shape: Model, gpus: int) -> Meant:
-    """Job, layout and precision; what torchtitan refuses is noted."""
-    tp, pp, cp = (max(1, d.get(name, 1)) for name in ("tp", "pp", "cp"))
-    replicate, shard = _degree(d, "replicate", 1), _degree(d, "shard", -1)
-    ranks = tp * pp * cp
-    if shard < 0:
-        shard = max(1, gpus // (max(1, replicate) * ranks))
-    replicate, shard = max(1, replicate), max(1, shard)
-    if replicate * shard * ranks != gpus:
-        d.refuse(
-            f"AssertionError: Invalid parallel dims: dp_replicate({replicate}) * dp_shard({shard}) * "
-            f"cp({cp}) * tp({tp}) * pp({pp}) != WORLD_SIZE({gpus})",
-            "shard",
-        )
-    dp = max(1, gpus // ranks)
-    local = max(1, d.get("local_batch", 8))
-    batch = _degree(d, "global_batch", -1)
-    batch = local * dp if batch < 0 else max(1, batch)
-    if batch % (local * dp):
-        d.refuse(
-            "AssertionError: global batch size must be multiple of local batch size times data-parallel "
-            f"degree ({batch} % ({local} * {dp}) != 0)",
-            "global_batch",
-        )
-    micro = max(1, d.get("micro_batch", 1)) if pp > 1 else local
-    if pp > 1 and local % micro:
-        d.refuse(
-            f"ValueError: Batch size {local} must be divisible by microbatch_size {micro}.", "local_batch"
-        )
-    seq = max(1, d.get("seq", 2048))
-    schedule, chunks = pipelined(d, shape, pp)
-    recompute, some = checkpointed(d, shape, pp)
-    ep = max(1, d.get("ep", 1)) if shape.experts else 1
-    expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
-    borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
-    zero = sharding(d, shard * cp, pp)
-    job = Job(
-        batch,
-        seq,
-        catalog.recipe("bf16-adam-fp32-grads" if zero == 1 else "bf16-adam"),
-        gather_context=cp > 1 and d.get("rotate", "allgather") != "alltoall",
-        overlap_tensor=bool(d.given("overlap_tensor")),
-        loss=loss(d),
-        kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
-        fsdp="each",  # FSDP2
-    )
-    hybrid = shard * cp if zero and replicate > 1 else 0
-    found = Layout(gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some)
-    return Meant(gpus, precision(d), job, found)
 
 
 def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
@@ -340,29 +270,6 @@ def loss(d: Draft) -> str:
         d.assume("loss", "fused", "compiled: the wide copy of the logits is never kept")
         return "fused"
     return "plain"
-
-
-def edit(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
-    """The settings that set one of our names to a value."""
-    if name == "recompute":
-        return [(KEYS["ac_mode"], str(value))]
-    if name == "zero":
-        return [(KEYS["reshard"], "always" if value == 3 else "never")]
-    if name == "loss":
-        return [(KEYS["compile_enable"], "true")]
-    if name == "micro_batch":
-        key = KEYS["micro_batch" if launch.layout.pp > 1 else "local_batch"]
-        more = [(KEYS["global_batch"], str(launch.job.global_batch))] if launch.layout.pp == 1 else []
-        return [(key, str(value)), *more]
-    if name in ("tp", "pp", "cp"):
-        a = launch.layout
-        dp = a.gpus // (a.tp * a.pp * a.cp // getattr(a, name) * int(str(value)))
-        shard = [(KEYS["shard"], str(dp))] if not a.shard else []
-        each = str(max(1, launch.job.global_batch // dp)) if dp else ""
-        local = [(KEYS["local_batch"], each)] if a.pp > 1 and dp else []
-        batch = [(KEYS["global_batch"], str(launch.job.global_batch))]
-        return [(KEYS[name], str(value)), *shard, *local, *batch]
-    return [(KEYS["ep"], str(value))] if name == "ep" else []
 
 
 def place_of(key: str) -> float:
@@ -509,15 +416,96 @@ class Torchtitan(Framework):
 
     def named_model(self, d: Draft) -> Model:
         """The model of ``[model] name`` and ``flavor``."""
-        return model(d)
+        name, flavor = (d.given("model_name") or "").lower(), (d.given("flavor") or "").lower()
+        d.given("assets")
+        if (name, flavor) in MODELS:
+            return catalog.model(MODELS[name, flavor])
+        if name and flavor:
+            try:
+                return named(f"{name}-{flavor}")
+            except ValueError:
+                pass
+        if d.given("assets"):
+            return named(d.given("assets"))
+        raise ValueError(
+            f"[model] name {name!r} and flavor {flavor!r} name no model of the catalogue: give its "
+            "config.json as well"
+        )
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
-        """By the rules of parallel_dims.py and train.py."""
-        return meant(d, shape, gpus)
+        """Job, layout and precision; what torchtitan refuses is noted."""
+        tp, pp, cp = (max(1, d.get(name, 1)) for name in ("tp", "pp", "cp"))
+        replicate, shard = _degree(d, "replicate", 1), _degree(d, "shard", -1)
+        ranks = tp * pp * cp
+        if shard < 0:
+            shard = max(1, gpus // (max(1, replicate) * ranks))
+        replicate, shard = max(1, replicate), max(1, shard)
+        if replicate * shard * ranks != gpus:
+            d.refuse(
+                f"AssertionError: Invalid parallel dims: dp_replicate({replicate}) * dp_shard({shard}) * "
+                f"cp({cp}) * tp({tp}) * pp({pp}) != WORLD_SIZE({gpus})",
+                "shard",
+            )
+        dp = max(1, gpus // ranks)
+        local = max(1, d.get("local_batch", 8))
+        batch = _degree(d, "global_batch", -1)
+        batch = local * dp if batch < 0 else max(1, batch)
+        if batch % (local * dp):
+            d.refuse(
+                "AssertionError: global batch size must be multiple of local batch size times data-parallel "
+                f"degree ({batch} % ({local} * {dp}) != 0)",
+                "global_batch",
+            )
+        micro = max(1, d.get("micro_batch", 1)) if pp > 1 else local
+        if pp > 1 and local % micro:
+            d.refuse(
+                f"ValueError: Batch size {local} must be divisible by microbatch_size {micro}.", "local_batch"
+            )
+        seq = max(1, d.get("seq", 2048))
+        schedule, chunks = pipelined(d, shape, pp)
+        recompute, some = checkpointed(d, shape, pp)
+        ep = max(1, d.get("ep", 1)) if shape.experts else 1
+        expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
+        borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
+        zero = sharding(d, shard * cp, pp)
+        job = Job(
+            batch,
+            seq,
+            catalog.recipe("bf16-adam-fp32-grads" if zero == 1 else "bf16-adam"),
+            gather_context=cp > 1 and d.get("rotate", "allgather") != "alltoall",
+            overlap_tensor=bool(d.given("overlap_tensor")),
+            loss=loss(d),
+            kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
+            fsdp="each",  # FSDP2
+        )
+        hybrid = shard * cp if zero and replicate > 1 else 0
+        found = Layout(
+            gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some
+        )
+        return Meant(gpus, precision(d), job, found)
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
-        """The settings that set one of our names."""
-        return edit(name, value, launch)
+        """The settings that set one of our names to a value."""
+        assert launch.job is not None and launch.layout is not None
+        if name == "recompute":
+            return [(KEYS["ac_mode"], str(value))]
+        if name == "zero":
+            return [(KEYS["reshard"], "always" if value == 3 else "never")]
+        if name == "loss":
+            return [(KEYS["compile_enable"], "true")]
+        if name == "micro_batch":
+            key = KEYS["micro_batch" if launch.layout.pp > 1 else "local_batch"]
+            more = [(KEYS["global_batch"], str(launch.job.global_batch))] if launch.layout.pp == 1 else []
+            return [(key, str(value)), *more]
+        if name in ("tp", "pp", "cp"):
+            a = launch.layout
+            dp = a.gpus // (a.tp * a.pp * a.cp // getattr(a, name) * int(str(value)))
+            shard = [(KEYS["shard"], str(dp))] if not a.shard else []
+            each = str(max(1, launch.job.global_batch // dp)) if dp else ""
+            local = [(KEYS["local_batch"], each)] if a.pp > 1 and dp else []
+            batch = [(KEYS["global_batch"], str(launch.job.global_batch))]
+            return [(KEYS[name], str(value)), *shard, *local, *batch]
+        return [(KEYS["ep"], str(value))] if name == "ep" else []
 
     def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
         """A job file."""
