@@ -18,11 +18,11 @@ from course import edition, serve
 from engine import __main__ as numbers
 from engine import catalog, puzzles
 from engine.arguments import Parser, parser, refused
+from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
-from engine.serving.deployment.commands import PROGRAMS
 
 NAME = "system-ml"
 # what to write, and into which file, so that each shell completes
@@ -42,7 +42,7 @@ WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "--loss": lambda: LOSSES,
     "--recompute": lambda: RECOMPUTE,
     "--schedule": lambda: SCHEDULES,
-    "--export": lambda: PROGRAMS,
+    "--export": registry.servers,
 }
 
 

@@ -64,10 +64,19 @@ FORM = re.compile(
 
 ASKED = "data-asked"  # on a number that a reader is asked for: its source
 ROW = "it"  # the object of a table's row
-# readers of launch files are called after frameworks, as things in lessons are; a fit is for no formula; of
-# the deployments a formula knows what their room gives, not its modules
-NOT_IN_FORMULAS = ("engine.launch.", "engine.calibration.fit.", "engine.serving.deployment.")
-ROOMS = ("engine.serving.deployment", "engine.validation")  # that give something themselves
+# what reads launch files and fits is for no formula; of frameworks and deployments a formula knows what their
+# room gives, not its modules
+NOT_IN_FORMULAS = (
+    "engine.launch.",
+    "engine.frameworks.",
+    "engine.calibration.fit.",
+    "engine.serving.deployment.",
+)
+ROOMS = (
+    "engine.frameworks",
+    "engine.serving.deployment",
+    "engine.validation",
+)  # that give something themselves
 
 
 @cache

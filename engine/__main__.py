@@ -26,10 +26,11 @@ from engine.base import printing, units
 from engine.base.bar import Bar
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.launch import over_a_step, shown
+from engine.frameworks import able
+from engine.launch import commands, over_a_step, shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
 from engine.puzzles import puzzle_files
-from engine.serving.deployment import Limits, Load, commands
+from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
@@ -130,7 +131,7 @@ def run_estimate(args: Namespace) -> Result:
 
 def _constraints(args: Namespace) -> Constraints:
     return Constraints(
-        args.framework or "",
+        able(args.framework or ""),
         args.tp,
         args.pp,
         args.cp,

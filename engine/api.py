@@ -9,6 +9,7 @@ is allowed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine import catalog, validation
@@ -22,6 +23,7 @@ from engine.catalog.hardware import Link as Link
 from engine.catalog.hardware import Node as Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe as Recipe
+from engine.frameworks import able
 from engine.launch import verdict
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
@@ -74,6 +76,7 @@ def plan(
     *,
     top: int = 5,
     within: Constraints | None = None,
+    framework: str = "",
     hsdp: bool = False,
 ) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
@@ -81,10 +84,11 @@ def plan(
 
     Every legal tensor × pipeline × context × expert split is tried with every micro-batch, recomputation,
     ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, those with
-    the smallest memory are returned, and ``tied`` is 0. ``within`` limits the search to what a framework can
-    run, to fixed or limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way
-    to recompute. With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared
-    by the data-parallel ranks of one node, or of two, four, and so on.
+    the smallest memory are returned, and ``tied`` is 0. ``framework`` limits the search to what one can run
+    ("any": to what one of them can), and ``within`` to fixed or limited axes, to some ZeRO stages and
+    schedules, to so many chunks a stage, or to one way to recompute. With ``hsdp``, layouts with several
+    copies of the state are tried as well, each copy shared by the data-parallel ranks of one node, or of two,
+    four, and so on.
 
     Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
     a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
@@ -95,13 +99,14 @@ def plan(
     ...     at = each.layout
     ...     split = f"TP {at.tp} × PP {at.pp} × CP {at.cp} × DP {at.dp}"
     ...     print(f"{split}: {each.step_s:.1f} s")
-    >>> mine = engine.Constraints(framework="megatron", tp=(4, 4))
-    >>> found = engine.plan("llama3-70b", "h100-sxm", job, 512, within=mine)
+    >>> mine = engine.Constraints(tp=(4, 4))
+    >>> found = engine.plan("llama3-70b", "h100-sxm", job, 512, framework="megatron", within=mine)
     >>> print(f"{found.best.step_s:.1f} s")
     """
     _require(Job, job=job)
     limits = FREE if within is None else within
     _require(Constraints, within=limits)
+    limits = replace(limits, able=able(framework)) if framework else limits
     return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits, hsdp=hsdp)
 
 
@@ -192,7 +197,7 @@ def deploy(
     two pools in every ratio of up to eight replicas, or of up to five of two kinds; with and without each of
     the ``drafts``. Closed forms say how many replicas each takes; the cheapest are then simulated event by
     event, and only what holds there is returned. A load that no number of GPUs can serve is a ValueError that
-    names the limit, the nearest possible value, and what would help. ``engine.serving.deployment.commands``
+    names the limit, the nearest possible value, and what would help. ``engine.launch.commands``
     writes the commands that start a deployment.
 
     Leaves out spread experts in a single pool, caches divided by position, that batches of a pipeline and

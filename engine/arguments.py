@@ -8,15 +8,14 @@ import shlex
 import sys
 from typing import NoReturn
 
+from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
-from engine.serving.deployment.commands import PROGRAMS
 from engine.serving.deployment.search import CACHES, FORMATS
 from engine.serving.software import KNOWN as SERVERS
-from engine.step.constraints import ANY, FRAMEWORKS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
 LONGEST_MESSAGE = 1000  # characters
@@ -109,7 +108,7 @@ def _add_load(parser):
     parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
     parser.add_argument(
-        "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(PROGRAMS)}"
+        "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(registry.servers())}"
     )
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
 
@@ -238,7 +237,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _add_constraints(parser):
     limits = parser.add_argument_group("only layouts within")
     limits.add_argument(
-        "--framework", choices=(*FRAMEWORKS, ANY), help="those that it can run, or one of them"
+        "--framework",
+        choices=(*registry.abilities(), registry.ANY),
+        help="those that it can run, or one of them",
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
         limits.add_argument(f"--{axis}", type=_range, metavar="N|N-M", help=f"{text} parallel ranks")

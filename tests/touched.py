@@ -429,9 +429,19 @@ class Tree:
             if file.startswith(("engine/", "widgets/")):  # those of course/ are read by few, who name them
                 yield from ((code, ("text", data), 2) for data in self.beside(folder.as_posix()))
             if not file.endswith("conftest.py"):
-                for module in dependencies.named(source.imports, lambda name: name in self.modules):
+                named = dependencies.named(source.imports, lambda name: name in self.modules)
+                for module in named:
                     if module in self.modules:
                         yield code, ("code", self.modules[module]), 1
+                if (
+                    dependencies.DISCOVERY in named
+                ):  # it finds, and each of its functions may use, what lies beside
+                    package = folder.as_posix().replace("/", ".")
+                    beside = [
+                        self.modules[each] for each in self.modules if each.rpartition(".")[0] == package
+                    ]
+                    for node in (code, *(("name", file, name) for name in source.definitions)):
+                        yield from ((node, ("code", other), 1) for other in beside if other != file)
 
     def _of_definitions(self) -> Iterator[tuple[tuple, tuple, int]]:
         """What single functions, classes and constants use and read."""

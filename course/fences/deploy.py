@@ -22,7 +22,8 @@ from course.fences import base
 from course.strict_yaml import Refused
 from engine import catalog
 from engine.base import typed, units
-from engine.serving.deployment import page, search
+from engine.launch import deploy_page as page
+from engine.serving.deployment import search
 from engine.validation import points
 
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from course.fences import base
 from course.strict_yaml import Refused
 from engine import catalog
-from engine.launch import frameworks, texts
+from engine.launch import reading, texts
 from engine.launch.verdict import USUAL
 from engine.validation import launch_cases
 
@@ -80,7 +80,7 @@ def render(source: str) -> Markup:
             own=OWN,
             usual=catalog.gpu(USUAL).name,
             longest=texts.LONGEST,
-            most=frameworks.MOST_GPUS,
+            most=reading.MOST_GPUS,
         ).strip()
     )
 

@@ -19,7 +19,7 @@ from course.strict_yaml import Refused
 from widgets.kit.compiler.operations import HELPERS
 from widgets.kit.compiler.programs import Program
 from widgets.kit.page.cache import digest, kept
-from widgets.kit.page.dependencies import ROOT
+from widgets.kit.page.dependencies import DISCOVERY, ROOT, beside
 
 
 class Bundle(NamedTuple):
@@ -35,10 +35,10 @@ CATALOG = tuple(
 FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 BUNDLES = {
     "fit": Bundle(("engine.launch.fit_page",), (*CATALOG, *FITTED)),
-    "deploy": Bundle(("engine.serving.deployment.page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
+    "deploy": Bundle(("engine.launch.deploy_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js
-LIBRARY = ("engine.catalog.files", "engine.base.hashing", "engine.base.program")
+LIBRARY = ("engine.catalog.files", "engine.base.discovery", "engine.base.hashing", "engine.base.program")
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
@@ -54,7 +54,9 @@ def files() -> dict[str, str]:
 def script(page: str) -> str:
     """The JavaScript module of a page: it gives ``modules``."""
     name = f"{page}.engine.{digest(*(place.read_text(encoding='utf-8') for place in RUNTIME))}"
-    return kept(name, lambda: _script(page).encode(), (__name__, *BUNDLES[page].wanted)).decode()
+    return kept(
+        name, lambda: _script(page).encode(), (__name__, *BUNDLES[page].wanted, *ordered(page))
+    ).decode()
 
 
 def _script(page: str) -> str:
@@ -146,6 +148,8 @@ def _imports(name: str) -> list[str]:
             found += [each for each in inside if _exists(each)]
             if not all(_exists(each) for each in inside):
                 found.append(node.module or "")
+            if node.module == DISCOVERY:
+                found += [each for each in beside(ROOT.joinpath(_file(name))) if each != name]
     return found
 
 

@@ -313,17 +313,20 @@ class Module:
         marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
         if set(marks) - {"dataclass"} or len(bases) > 1:
             raise self.refuse(node, "a page has no such class")
-        if bases and bases[0] in ("TypedDict", "Protocol"):
+        if bases == ["TypedDict"]:
             return f"{self.local(node.name)} = null;\n"
+        if bases == ["Protocol"]:  # with what is so unless a class says otherwise
+            bases = []
         body = [each for each in node.body if not isinstance(each, (ast.Expr, ast.Pass, ast.If))]
-        fields = [each for each in body if isinstance(each, ast.AnnAssign)]
-        rest = [each for each in body if not isinstance(each, ast.AnnAssign)]
+        holds = bases == ["NamedTuple"] or bool(marks)
+        fields = [each for each in body if isinstance(each, ast.AnnAssign) and (holds or not each.value)]
+        rest = [each for each in body if each not in fields]
         if bases == ["NamedTuple"]:
             base, kind = "$Named", "$named"
         else:
             base, kind = (self.of(node.bases[0]) + ".$class" if bases else "$Thing"), "$class"
         before, given, kept, written = "", [], [], []
-        if bases == ["NamedTuple"] or marks:
+        if holds:
             for field in fields:
                 line, name, init = self.field(field)
                 before += line
@@ -343,9 +346,10 @@ class Module:
         for each in rest:
             if isinstance(each, ast.FunctionDef):
                 parts.append(self.method(each, signatures))
-            elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+            elif isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value:
+                target = each.targets[0] if isinstance(each, ast.Assign) else each.target
                 after += (
-                    f"$attribute({self.local(node.name)}, '${each.targets[0].id}', {self.of(each.value)});\n"
+                    f"$attribute({self.local(node.name)}, '${ast.unparse(target)}', {self.of(each.value)});\n"
                 )
             else:
                 raise self.refuse(each, "a page's class has no such line")

@@ -23,11 +23,12 @@ from engine.calibration import bands
 from engine.catalog.models import described
 from engine.exam import missions
 from engine.exam.missions import NO_CEILING, PLAIN_SCHEDULE, Spec
+from engine.frameworks.registry import abilities
 from engine.mechanism import flops
 from engine.mechanism.memory import FULL
 from engine.step import cases, page_search, planner
 from engine.step.cases import Case, Layouts
-from engine.step.constraints import FRAMEWORKS, UNLIMITED, shards, spreads_experts
+from engine.step.constraints import Limits, shards, spreads_experts
 from engine.step.layout import machine
 from engine.step.legality import leaves_gpus_over
 
@@ -38,7 +39,7 @@ MOST_SPECS = 9999
 # chips of generations for which training runs are published, so that an estimate can be held against them
 GPUS = ("a100-40", "a100-80", "h100-sxm", "h800", "h200", "b200")
 SIDES = (0, 1, 2, 3, 4, 5, 2)  # of the die that chooses one
-SOFTWARE = ("megatron", "torchtitan", "megatron")  # of FRAMEWORKS; sides of another die
+SOFTWARE = ("megatron", "torchtitan", "megatron")  # sides of another die
 HBM_BYTES = tuple(catalog.gpu(key).hbm_bytes for key in GPUS)
 PEAKS = tuple(catalog.gpu(key).peak_flops_per_s("bf16") for key in GPUS)
 MOST_MFU = tuple(
@@ -80,7 +81,7 @@ MOST_GPUS = 16384
 TOKENS = (0.1e12, 0.2e12, 0.5e12, 1e12, 2e12, 3e12, 5e12, 8e12, 12e12, 15e12)
 SHARES_ALL = SOFTWARE.index("torchtitan")
 FEW = 8  # sequences in a step
-KEYS = tuple(float(list(FRAMEWORKS).index(key)) for key in SOFTWARE)
+KEYS = tuple(float(list(abilities()).index(key)) for key in SOFTWARE)
 LEHMER, PRIME = 48271, 2147483647  # of the generator; exact in doubles
 
 
@@ -207,7 +208,7 @@ def spec(seed: Real) -> Spec:
 
 def case(job: Spec) -> Case:
     """The spec's job for the planner, within what its software can run."""
-    return missions.case(job)._replace(within=UNLIMITED._replace(framework=job.software))
+    return missions.case(job)._replace(within=Limits(job.software, able=tuple(abilities().values())))
 
 
 # -- the layouts ---------------------------------------------------------------------------------------------
@@ -250,11 +251,11 @@ def refused(job: Spec, a: Choice) -> Real:
     dp = missions.data_ranks(job, a.tp, a.pp, a.cp)
     axes = SimpleNamespace(dp=dp, cp=a.cp, pp=a.pp, zero=a.zero, tp=a.tp, ep=a.ep)
     stages, heads, experts = 0.0 > 1.0, 0.0 > 1.0, 0.0 > 1.0
-    for place, able in enumerate(FRAMEWORKS.values(), start=1):
+    for place, able in enumerate(abilities().values(), start=1):
         named = job.software == float(place)
         stages = stages | (named & ~shards(able, axes))
         whole, cut = (
-            spreads_experts(able.key, job.model.experts, SimpleNamespace(**vars(axes), expert_tp=ways))
+            spreads_experts(able, job.model.experts, SimpleNamespace(**vars(axes), expert_tp=ways))
             for ways in (1.0 + 0.0 * a.tp, a.tp)
         )
         experts = experts | (named & ~(whole | cut))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
-from engine import catalog
+from engine import catalog, frameworks
 from engine.base import check, ops
 from engine.base.types import Real, Truth
 from engine.base.units import DAY
@@ -24,7 +24,7 @@ from engine.mechanism import memory
 from engine.mechanism.cost import gpu_hours
 from engine.step import cases, planner
 from engine.step.cases import Case, Layouts
-from engine.step.constraints import of_some_framework
+from engine.step.constraints import Limits
 from engine.step.layout import Machine, machine
 from engine.step.legality import RULES, Facts
 
@@ -116,7 +116,7 @@ class Spec(NamedTuple):
     batch: float  # sequences per step
     seq: float
     tokens: float  # in the whole run
-    software: Real  # 1 for the first of FRAMEWORKS
+    software: Real  # 1 for the first of ``registry.abilities``
     most_mfu: Real  # that a published run on such chips reached
 
     @property
@@ -184,7 +184,7 @@ def case(mission: Mission | Spec) -> Case:
         mission.gpus,
         mission.batch,
         mission.seq,
-        of_some_framework(),
+        Limits(able=frameworks.able("any")).of_any,
     )
 
 

@@ -6,12 +6,12 @@ sent anywhere. The work is in four steps, each with a module or a few:
 1.  ``texts`` takes what was pasted apart into sources and refuses what is no text. In which of four notations
     each is written is seen from its lines, and ``shell``, ``toml``, ``json`` and ``yaml`` turn it
     into a flat list of entries: key, value as text, file, line, place in the text.
-2.  ``frameworks`` says whose entries these are, and one module a framework (``megatron``, ``torchtitan``,
-    ``hugging_face``, ``servers``, …) has a table from its keys to ours, with its defaults and its errors.
-3.  ``launch`` holds the result: a model, a job and a layout of the engine, and what was read, assumed and
+2.  ``reading`` asks the frameworks whose entries these are; each is a module of ``engine.frameworks``, with a
+    table from its keys to ours, its defaults and its errors.
+3.  A ``Launch`` holds the result: a model, a job and a layout of the engine, and what was read, assumed and
     ignored, by line.
-4.  ``check`` estimates it, ``changes`` looks at its neighbours, each of which is an edited text that is read
-    again, and ``shown`` prints all of it.
+4.  ``verdict`` estimates it, ``changes`` looks at its neighbours, each of which is an edited text that is
+    read again, and ``shown`` prints all of it.
 
 For a page without a server the second and third step are tables and arithmetic, which the course's compiler
 takes; the first is text, which it does not. So the four readers of step 1 use no library (not tomllib, json,

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from engine.launch import frameworks, hugging_face, servers
-from engine.launch.frameworks import JSON, SHELL, TOML, TRAINERS, YAML, Reading, notation_of
-from engine.launch.launch import Launch
-from engine.launch.settings import Setting
+from engine.frameworks.described import Launch
+from engine.frameworks.framework import Where
+from engine.frameworks.registry import frameworks
+from engine.frameworks.settings import Setting
+from engine.launch import reading as readings
+from engine.launch.reading import JSON, SHELL, TOML, YAML, Reading, notation_of
 from engine.launch.texts import parts
 
 ADDED = "TrainingArguments"  # a text of one's own, where none of those given can hold a setting
@@ -68,7 +70,7 @@ def moves(launch: Launch, longest: int = 0) -> list[tuple[str, object]]:
     a = launch.layout
     if a is None:
         return []
-    allowed = TRAINERS[launch.framework].MOVES
+    allowed = frameworks()[launch.framework].moves(launch)
     found = []
     for name, steps in STEPS.items():
         if name in allowed and (name != "ep" or launch.model.experts):
@@ -82,9 +84,7 @@ def moves(launch: Launch, longest: int = 0) -> list[tuple[str, object]]:
         found += [(name, value) for value in allowed.get(name, ()) if value != now[name]]
     if launch.job and launch.job.loss == "plain":
         found += [("loss", value) for value in allowed.get("loss", ())]
-    if "optimizer" in allowed and hugging_face.takes_roots(launch):
-        found += [("optimizer", value) for value in allowed["optimizer"]]
-    return found
+    return found + [("optimizer", value) for value in allowed.get("optimizer", ())]
 
 
 def edited(
@@ -93,13 +93,13 @@ def edited(
     """The texts with one of our names set to a value, read again; None where it is not understood as
     meant."""
     new, lines, work = dict(texts), [], _work(launch)
-    for key, text in writes(launch, name, value):
+    for key, text in frameworks()[launch.framework].edit(name, value, launch):
         line = put(new, launch, key, text)
         if line is None:
             return None
         if line:
             lines.append(line)
-        reread = frameworks.read(new, gpus)
+        reread = readings.read(new, gpus)
         if reread.launch is None:
             return None
         launch = reread.launch
@@ -118,14 +118,6 @@ def _stands(line: str, texts: dict[str, str]) -> bool:
 def _work(launch: Launch) -> tuple[int, int, int]:
     """What a step works through, which no change may change."""
     return (launch.job.global_batch, launch.job.seq, launch.gpus) if launch.job else (0, 0, 0)
-
-
-def writes(launch: Launch, name: str, value: object) -> list[tuple[str, str | None]]:
-    """The framework's own keys for one of our names."""
-    if launch.server:
-        key = servers.PROGRAMS[launch.framework].keys.get(name)
-        return [(key, f"{value:g}" if isinstance(value, float) else str(value))] if key else []
-    return TRAINERS[launch.framework].write(name, value, launch)
 
 
 def meant(launch: Launch, name: str, value: object) -> bool:
@@ -148,7 +140,7 @@ def meant(launch: Launch, name: str, value: object) -> bool:
 def put(texts: dict[str, str], launch: Launch, key: str, value: str | None) -> str | None:
     """Write a key's value into the texts, or take the key away; the line that now stands there ("" where
     nothing had to be done), or None where it cannot be done."""
-    table = servers.PROGRAMS[launch.framework].fields if launch.server else TRAINERS[launch.framework].FIELDS
+    table = frameworks()[launch.framework].fields
     field = table.get(key) or table.get(key.replace("_", "-"))
     if field is None:
         return None
@@ -182,37 +174,32 @@ def _removed(texts: dict[str, str], setting: Setting, notation: str) -> str | No
 
 def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str | None:
     """A key that no text has yet, beside the others of its kind."""
-    table = servers.PROGRAMS[launch.framework].fields if launch.server else TRAINERS[launch.framework].FIELDS
-    shells = [
-        s
-        for s in launch.settings
-        if s.key in table and s.entry.begin >= 0 and _notation(texts.get(s.file, ""), s.entry.begin) == SHELL
-    ]
-    if shells and launch.framework != "bridge":
-        entry = shells[-1].entry
-        text = texts[entry.file]
-        new = f"--{key} {value}".rstrip() + " "
-        texts[entry.file] = text[: entry.begin] + new + text[entry.begin :]
-        return line_at(texts[entry.file], entry.begin)
-    if launch.server:  # a line without any flag: behind the model
-        entry = next((s.entry for s in launch.settings if s.entry.stop > 0), None)
-        if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
-            return None
-        text = texts[entry.file]
-        texts[entry.file] = text[: entry.stop] + f" --{key} {value}".rstrip() + text[entry.stop :]
-        return line_at(texts[entry.file], entry.stop + 1)
-    if launch.framework == "bridge":
-        entry = next((s.entry for s in launch.settings if s.entry.stop > 0 and "." in s.key), None)
-        if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
-            return None
-        text = texts[entry.file]
-        texts[entry.file] = text[: entry.stop] + f" {key}={value}" + text[entry.stop :]
-        return line_at(texts[entry.file], entry.stop + 1)
-    if launch.framework == "torchtitan":
-        return _section(texts, launch, key, value)
-    if launch.framework == "hugging_face":
-        return _argument(texts, launch, key, value)
+    framework = frameworks()[launch.framework]
+    for where in framework.new_keys:
+        if where == Where.SECTION:
+            return _section(texts, launch, key, value)
+        if where == Where.ARGUMENT:
+            return _argument(texts, launch, key, value)
+        if where == Where.FLAG:
+            flags = [s.entry for s in launch.settings if s.key in framework.fields and s.entry.begin >= 0]
+            flags = [e for e in flags if _notation(texts.get(e.file, ""), e.begin) == SHELL]
+            if flags:
+                return _word(texts, flags[-1].file, flags[-1].begin, f"--{key} {value}".rstrip() + " ", 0)
+        if where in (Where.BEHIND, Where.OVERRIDE):
+            dotted = where == Where.OVERRIDE  # behind another override; a flag behind the model
+            values = (s.entry for s in launch.settings if s.entry.stop > 0 and (not dotted or "." in s.key))
+            entry = next(values, None)
+            if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
+                return None
+            word = f" {key}={value}" if dotted else f" --{key} {value}".rstrip()
+            return _word(texts, entry.file, entry.stop, word, 1)
     return None
+
+
+def _word(texts: dict[str, str], file: str, at: int, word: str, behind: int) -> str:
+    """The line in which a word of a command was put at a place."""
+    texts[file] = texts[file][:at] + word + texts[file][at:]
+    return line_at(texts[file], at + behind)
 
 
 def _section(texts: dict[str, str], launch: Launch, key: str, value: str) -> str | None:
@@ -282,6 +269,6 @@ def corrected(reading: Reading, name: str, value: str) -> dict[str, str] | None:
 
 def keys_of(launch: Launch, name: str) -> list[str]:
     """The framework's keys for one of our names, those that it would write first."""
-    table = servers.PROGRAMS[launch.framework].fields if launch.server else TRAINERS[launch.framework].FIELDS
+    table = frameworks()[launch.framework].fields
     flat = [key for key, field in table.items() if field.name == name]
     return sorted(flat, key=lambda key: key.startswith("train_micro")) if flat else []

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from engine import catalog
 from engine.catalog.hardware import Gpu
-from engine.launch import changes, frameworks, over_a_step, shown
+from engine.launch import changes, over_a_step, reading, shown
 from engine.launch.verdict import ALSO, Report, check_launch
 
 # what may be said of a GPU and fabric of one's own
@@ -57,7 +57,7 @@ def corrected(files: list, gpus: int, name: str, value: str) -> list | None:
     """The files with an assumed value written into them, each a list of its name and its text; None where
     none can hold it."""
     texts = [(file, text) for file, text in files]
-    found = changes.corrected(frameworks.read(texts, gpus or None), name, value)
+    found = changes.corrected(reading.read(texts, gpus or None), name, value)
     return None if found is None else [[file, text] for file, text in found.items()]
 
 

@@ -7,7 +7,8 @@ over, as some programs allow them. The first thing that is not JSON ends it, wit
 
 from __future__ import annotations
 
-from engine.launch.texts import Entry, Fault, Source
+from engine.frameworks.settings import Entry, Fault
+from engine.launch.texts import Source
 
 SPACE = " \t\r\n"
 WORDS = ("true", "false", "null")

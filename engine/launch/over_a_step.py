@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from engine.frameworks.framework import Framework
+from engine.frameworks.registry import frameworks
 from engine.launch.verdict import Report
 from engine.mechanism import memory, pipeline
 from engine.mechanism.pipeline_orders import BACKWARD, BESIDE, FORWARD, INPUT, batch_of, kind_of, place_of
@@ -23,10 +25,8 @@ from engine.step import step
 from engine.step.layout import Estimate, recipe_of
 from engine.step.layout import axes as axes_of
 
-KEPT_IN_BUFFERS = ("megatron", "bridge")  # whose gradients are made once
-EXPANDABLE = ("torchtitan",)  # whose own launcher, run_train.sh, sets expandable_segments:True
-PADDED = ("hugging_face",)  # whose batches are as long as their longest sequence
-LENGTHS = (1.0, 0.55, 0.8, 0.65, 0.95, 0.6)  # of such batches over their greatest length, step by step
+# of batches that are as long as their longest sequence, over their greatest length, step by step
+LENGTHS = (1.0, 0.55, 0.8, 0.65, 0.95, 0.6)
 LOGITS = 3  # tensors as large as the logits, which a loss in fp32 has at once
 MOST_PASSES = 160
 ENDLESS = 1e18  # bytes, for what does not fit
@@ -55,7 +55,7 @@ class Over(NamedTuple):
     varied: bool  # whether lengths differ from step to step
     failed: bool  # memory ran out on the way; the figures are what it would take
     expandable_bytes: float  # reserved with expandable_segments:True
-    expands: bool = False  # whether that is how it is launched
+    expander: str = ""  # the framework whose own launcher asks for that, if it does
 
     @property
     def wasted_bytes(self) -> float:
@@ -133,7 +133,7 @@ class Memory:
         return float(self.state[allocator.RESERVED])
 
 
-def of(found: Estimate, framework: str, passing: float = 0.0) -> Over | None:
+def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | None:
     """The memory of this estimate over its steps, in which the optimizer takes ``passing`` bytes and gives
     them back; None for schedules that hold two stages at once."""
     if found.layout.schedule == "dualpipe":
@@ -173,9 +173,9 @@ def of(found: Estimate, framework: str, passing: float = 0.0) -> Over | None:
         each,
     )
     capacity = float(memory.capacity_bytes(found.at.gpu)) - memory.FRAMEWORK_BYTES
-    varied, buffered = framework in PADDED, framework in KEPT_IN_BUFFERS
+    varied, buffered = framework.pads, framework.keeps_gradients
     lengths = LENGTHS if varied else (1.0, 1.0)
-    expands = framework in EXPANDABLE
+    expands = framework.expands
     turns = int(a.chunks * a.pp)
     moments, peak, usual = _run(Memory(capacity, expands), sizes, work, turns, lengths, buffered)
     failed = usual.failed
@@ -193,7 +193,7 @@ def of(found: Estimate, framework: str, passing: float = 0.0) -> Over | None:
         varied,
         failed,
         other.reserved,
-        expands,
+        framework.name if expands else "",
     )
 
 
@@ -201,7 +201,7 @@ def of_report(found: Report) -> Over | None:
     """That of a report; None where there is no estimate of a training step."""
     if found.estimate is None or found.launch is None:
         return None
-    return of(found.estimate, found.launch.framework, found.passing_bytes)
+    return of(found.estimate, frameworks()[found.launch.framework], found.passing_bytes)
 
 
 def _drawn(micro: int, pp: int, chunks: int) -> int:
@@ -320,8 +320,10 @@ def words(found: Over, capacity_bytes: float) -> str:
     most, reserved = _gib(found.peak_bytes), _gib(found.reserved_bytes)
     said = f"PyTorch allocates {most} at most and reserves {reserved}; {beside}"
     lengths = " where batches differ in length" if found.varied else ""
-    if found.expands:
-        return f"{said} torchtitan's own launcher makes its segments expandable, so it hardly fragments."
+    if found.expander:
+        return (
+            f"{said} {found.expander}'s own launcher makes its segments expandable, so it hardly fragments."
+        )
     if found.wasted_bytes < WASTED * capacity_bytes:
         return f"{said} It hardly fragments{lengths}."
     return (

@@ -5,33 +5,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.launch import bridge
-from engine.launch.launch import Launch
+from engine.frameworks.described import Launch
+from engine.frameworks.registry import frameworks
 from engine.mechanism.memory import capacity_bytes, recompute_of
 from engine.mechanism.pipeline import SCHEDULES
-from engine.step import export, search
+from engine.step import search
+from engine.step.cases import Run, cut
 from engine.step.constraints import Constraints
 from engine.step.layout import Estimate, Layout, Machine, estimate, recipe_of
 
 MOST_LAYOUTS = 4_000_000  # more are not looked through for a report
 
 
-# a launch's framework -> what the planner knows it by
-FRAMEWORKS = {
-    "megatron": "megatron",
-    "bridge": "megatron",
-    "torchtitan": "torchtitan",
-    "hugging_face": "deepspeed",
-}
-
-
 def best(launch: Launch, at: Machine) -> Estimate | None:
     """The fastest layout that fits, on the same GPUs and for the same job; None where none does, or where
     there are too many to look through."""
-    if launch.job is None or launch.framework not in FRAMEWORKS:
+    can = frameworks()[launch.framework].can
+    if launch.job is None or can is None:
         return None
     model, job = launch.model, launch.job
-    within = Constraints(framework=FRAMEWORKS[launch.framework])
+    within = Constraints((can,))
     try:
         every = search.rows(model, job, launch.gpus, within, at.wires.gpus_per_node)
     except ValueError:
@@ -49,16 +42,16 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
     return estimate(model, at, job, min(found, key=lambda f: (f.cost, f.split)).layout)
 
 
-def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
+def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> Run:
     """A layout of this launch as the exports take it."""
     job, a = launch.job, layout
     if job is None:
         raise ValueError("a server has no layout to export")
     code, modules = recompute_of(a.recompute)
     schedules = tuple(SCHEDULES)
-    return export.Run(
+    return Run(
         launch.model,
-        *export.cut(a),
+        *cut(a),
         code,
         schedules.index(a.schedule),
         a.interleave,
@@ -76,20 +69,10 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
         a.shard,
         recipe_of(job).gradient_bytes,
         job.gather_context,
-        export.titan_place(launch.model.key),
         job.kernels == "eager",
     )
 
 
 def written(launch: Launch, layout: Layout) -> str:
     """A layout in the framework's own settings."""
-    run = run_of(launch, layout)
-    if launch.framework == "torchtitan":
-        return export.torchtitan(run)
-    if launch.framework == "hugging_face":
-        return export.deepspeed(run) + export.training_arguments(run)
-    if launch.framework == "bridge":
-        recipe = next((one.value for one in launch.settings if one.name == "recipe"), "")
-        sizes = [f" \\\n  {one.key}={one.value}" for one in launch.settings if one.name in bridge.SIZES]
-        return export.bridge(run, recipe).rstrip("\n") + "".join(sizes) + "\n"
-    return export.megatron(run)
+    return frameworks()[launch.framework].write(run_of(launch, layout), said=launch.settings)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.launch.texts import LONGEST, Fault, Source, one_line
+from engine.frameworks.settings import Fault, one_line
+from engine.launch.texts import LONGEST, Source
 
 MOST_WORDS = 20_000
 KEYWORDS_TEXT = """

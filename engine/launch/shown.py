@@ -6,10 +6,10 @@ from engine import catalog
 from engine.base.units import human
 from engine.calibration import bands
 from engine.catalog.models import parameters
+from engine.frameworks.registry import frameworks
 from engine.launch import over_a_step
-from engine.launch.frameworks import NAMES
 from engine.launch.verdict import FITS, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
-from engine.step.advice import written as in_words
+from engine.step.layout import written as in_words
 
 WIDTH = 40  # characters of the widest bar
 GIB = 2.0**30
@@ -62,7 +62,7 @@ def headline(report: Report) -> str:
         return "Nothing here can be checked."
     gpus = catalog.all_gpus()
     gpu = gpus[report.gpu].name if report.gpu in gpus else report.gpu
-    name = f"{NAMES[launch.framework]}, {launch.model.name} on {launch.gpus} × {gpu}"
+    name = f"{frameworks()[launch.framework].name}, {launch.model.name} on {launch.gpus} × {gpu}"
     if report.verdict == UNKNOWN:
         return f"{name}: not modelled, so there is no verdict: {report.unmodelled[0].why}."
     if report.verdict == ILLEGAL:

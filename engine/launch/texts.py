@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from engine.frameworks.settings import Fault
 
 LONGEST = 200_000  # characters of one text
 MOST_TEXTS = 64
@@ -30,37 +31,6 @@ class Source:
     def given(self) -> str:
         """The text as the reader gave it, even where only a part of it is read."""
         return self.whole or self.text
-
-
-class Entry(NamedTuple):
-    """One key with its value as text. ``start`` and ``stop`` bound the value in the given text, and ``begin``
-    is where its key stands; they are −1 where that is nowhere in one piece, as with a sum."""
-
-    key: str
-    value: str
-    file: str
-    line: int
-    start: int = -1
-    stop: int = -1
-    begin: int = -1
-
-
-def one_line(text: str, most: int = 400) -> str:
-    """A text on one line and short enough to read."""
-    words = " ".join(text[: 4 * most].split())
-    return words if len(words) <= most else f"{words[:most]} …"
-
-
-class Fault(NamedTuple):
-    """Something wrong with a text or with what it asks for, in one line."""
-
-    file: str
-    line: int  # 0 where it is not about one line
-    words: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
-        return one_line(f"{place}{self.words}")
 
 
 Texts = str | Iterable[str | tuple[str, str]] | Mapping[str, str]

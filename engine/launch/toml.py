@@ -6,7 +6,8 @@ texts in either quotes, numbers, truths and arrays, which may go over several li
 
 from __future__ import annotations
 
-from engine.launch.texts import Entry, Fault, Source
+from engine.frameworks.settings import Entry, Fault
+from engine.launch.texts import Source
 
 QUOTES = "'\""
 BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.\"' ")

@@ -8,11 +8,13 @@ from itertools import combinations, islice
 from engine import catalog
 from engine.calibration import bands
 from engine.catalog.hardware import Gpu
-from engine.launch import changes, frameworks, hugging_face, planned, servers
+from engine.frameworks.described import Launch
+from engine.frameworks.registry import frameworks
+from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
+from engine.launch import changes, planned, reading
 from engine.launch.changes import Edited
-from engine.launch.launch import Launch
-from engine.launch.settings import Assumed, Ignored, Refused, Setting
-from engine.launch.texts import Fault, Texts
+from engine.launch.reading import MOST_GPUS, Reading
+from engine.launch.texts import Texts
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
 from engine.serving import inference, wide
@@ -137,7 +139,7 @@ class Report:
         found = self.launch
         result: dict = {
             "verdict": self.verdict,
-            "framework": frameworks.NAMES[found.framework] if found else None,
+            "framework": frameworks()[found.framework].name if found else None,
             "model": found.model.key if found else None,
             "gpu": self.gpu,
             "gpus": found.gpus if found else None,
@@ -203,15 +205,13 @@ def check_launch(
 ) -> Report:
     """The report on what these texts would launch; see ``engine.check_launch``. ``also`` are those of ALSO
     that are wanted: a page asks for the verdict first."""
-    if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= frameworks.MOST_GPUS):
-        raise ValueError(f"gpus must be a whole number from 1 to {frameworks.MOST_GPUS:,}, got {gpus!r}")
+    if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= MOST_GPUS):
+        raise ValueError(f"gpus must be a whole number from 1 to {MOST_GPUS:,}, got {gpus!r}")
     base = _gpu(gpu)
-    reading = frameworks.read(texts, gpus)
-    launch = reading.launch
+    given = reading.read(texts, gpus)
+    launch = given.launch
     if launch is None:
-        return Report(
-            UNREAD, None, base.key, tuple(reading.faults), capacity_bytes=memory.capacity_bytes(base)
-        )
+        return Report(UNREAD, None, base.key, tuple(given.faults), capacity_bytes=memory.capacity_bytes(base))
     if gpu is None:
         words = "no text is asked which GPU: the course's reference machine"
         launch = replace(launch, assumed=(*launch.assumed, Assumed("gpu", USUAL, words)))
@@ -219,7 +219,7 @@ def check_launch(
     if found.parts is None or found.verdict == UNKNOWN:
         return found
     if "changes" in also:
-        found = replace(found, changes=_changes(found, reading, gpu, gpus))
+        found = replace(found, changes=_changes(found, given, gpu, gpus))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
         if (
@@ -233,11 +233,11 @@ def check_launch(
 
 
 def _changes(
-    found: Report, reading: frameworks.Reading, gpu: Machine | Gpu | str | None, gpus: int | None
+    found: Report, given: Reading, gpu: Machine | Gpu | str | None, gpus: int | None
 ) -> tuple[Change, ...]:
     """The best changes of what was read."""
-    length = sum(len(source.given) for source in reading.sources)
-    edits = islice(changes.neighbours(reading, gpus, _fitting(found)), max(4, MOST_READ // max(1, length)))
+    length = sum(len(source.given) for source in given.sources)
+    edits = islice(changes.neighbours(given, gpus, _fitting(found)), max(4, MOST_READ // max(1, length)))
     options = [(edit, judged(edit.launch, gpu)) for edit in edits]
     return best_of(found, options, gpu, gpus, PAIRED if length < MOST_READ // 100 else 0)
 
@@ -279,12 +279,10 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     found = layouts.estimate(launch.model, at, launch.job, launch.layout)
     held = found.memory_bytes
     total, capacity = held.pop("total"), held.pop("capacity")
-    passing = 0.0
-    if launch.framework == "hugging_face":
-        passing = hugging_face.passing_bytes(launch, float(held["optimizer"]))
-        if passing > held["activations"]:  # which are gone by then
-            held["adam_step"] = passing - held["activations"]
-            total = total + held["adam_step"]
+    passing = frameworks()[launch.framework].passing_bytes(launch, float(held["optimizer"]))
+    if passing > held["activations"]:  # which are gone by then
+        held["adam_step"] = passing - held["activations"]
+        total = total + held["adam_step"]
     verdict = FITS if total <= capacity else TOO_LARGE
     return replace(
         report,
@@ -383,32 +381,14 @@ def shortage(launch: Launch, room: Room) -> list[Refused]:
     """The error with which a server ends that has too little room, in its words."""
     s = launch.server
     assert s is not None
+    said = frameworks()[launch.framework].too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
     place = next(((x.file, x.line) for x in launch.settings if x.name in ("longest", "share")), ("", 0))
-    if room.cache_bytes <= 0:
-        words = {
-            "vllm": "ValueError: No available memory for the cache blocks. Try increasing "
-            "`gpu_memory_utilization` when initializing the engine.",
-            "sglang": "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
-            f"Current value: mem_fraction_static={s.share:g}",
-        }.get(launch.framework, "torch.OutOfMemoryError: CUDA out of memory.")
-        return [Refused(words, *place)]
-    if launch.framework == "vllm" and room.needed_bytes > room.cache_bytes:
-        return [
-            Refused(
-                f"ValueError: To serve at least one request with the models's max seq len ({s.longest}), "
-                f"({room.needed_bytes / GIB:.2f} GiB KV cache is needed, which is larger than the available "
-                f"KV cache memory ({room.cache_bytes / GIB:.2f} GiB). Based on the available memory, the "
-                f"estimated maximum model length is {room.longest}. Try increasing `gpu_memory_utilization` "
-                "or decreasing `max_model_len` when initializing the engine.",
-                *place,
-            )
-        ]
-    return []
+    return [Refused(said, *place)] if said else []
 
 
 def _fitting(report: Report) -> int:
     """The longest request that would fit a server that cannot take its longest; in whole 256 tokens."""
-    if report.room is None or report.launch is None or report.launch.framework not in servers.PROGRAMS:
+    if report.room is None:
         return 0
     return report.room.longest // 256 * 256
 

@@ -7,7 +7,8 @@ not understood, and said to be so.
 
 from __future__ import annotations
 
-from engine.launch.texts import Entry, Fault, Source
+from engine.frameworks.settings import Entry, Fault
+from engine.launch.texts import Source
 from engine.launch.toml import uncommented
 
 QUOTES = " '\""

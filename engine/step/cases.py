@@ -10,7 +10,7 @@ import numpy as np
 from engine.base import ops
 from engine.base.types import Real, Truth
 from engine.catalog.models import Model
-from engine.mechanism import flops
+from engine.mechanism import flops, pipeline
 from engine.mechanism.interconnect import Wires
 from engine.mechanism.matmul import Chip
 from engine.mechanism.memory import RECOMPUTE
@@ -18,8 +18,7 @@ from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.step import search
 from engine.step.constraints import UNLIMITED, Limits
-from engine.step.export import Run, cut
-from engine.step.layout import Job
+from engine.step.layout import Job, Layout
 from engine.step.search import Schedules
 from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
 
@@ -70,6 +69,82 @@ class Layouts(NamedTuple):
     recompute: Real
     schedule: Real  # index into SCHEDULE_KEYS
     chunks: Real
+
+
+def cut(layout: Layout | Layouts) -> tuple[Real, Real, Real, Real, Real, Real, Real, Real]:
+    """How a layout divides the work, in the order of ``Run``'s fields behind the model."""
+    a = layout
+    return a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp, a.zero, a.micro_batch
+
+
+class Run(NamedTuple):
+    """Everything that the settings express; numbers or symbols."""
+
+    model: Model
+    tp: float
+    pp: float
+    cp: float
+    dp: float
+    ep: float
+    expert_tp: float
+    zero: float
+    micro_batch: float
+    recompute: float
+    schedule: float  # index into ``schedules``
+    chunks: float
+    schedules: tuple  # keys of pipeline.SCHEDULES
+    global_batch: float
+    seq: float
+    tokens: float  # tokens of the run
+    fp8: float  # 1.0 where the matrix products run in fp8
+    loss: str = "plain"  # one of memory.LOSSES
+    modules: tuple[str, ...] = ()  # of memory.MODULES, recomputed
+    recompute_layers: float = 0.0  # of each stage, under full recomputation; 0 for all
+    first_layers: float = 0.0  # layers of the first stage and of the last one; 0 for an even split
+    last_layers: float = 0.0
+    mtp: float = 0.0  # multi-token prediction modules
+    shard: float = 0.0  # GPUs that share one copy of the state (HSDP); 0 for all
+    gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
+    gather_context: bool = False  # context parallelism by AllGather instead of a ring
+    eager: bool = False  # kernels as PyTorch runs them uncompiled, where the framework brings none of its own
+
+    @property
+    def steps(self) -> Real:
+        """Optimizer steps of the run."""
+        return ops.ceil(self.tokens / (self.global_batch * self.seq))
+
+    @property
+    def micro_batches(self) -> Real:
+        """Micro-batches of a data-parallel rank in a step."""
+        return self.global_batch / (self.dp * self.micro_batch)
+
+    @property
+    def is_hybrid(self) -> Truth:
+        """Whether parts of the GPUs hold a copy of the state each (HSDP)."""
+        return (self.shard > 0) & (self.shard < self.dp * self.cp)
+
+    @property
+    def copies(self) -> Real:
+        """Copies of the state under ZeRO: one, but for HSDP."""
+        return ops.where(self.is_hybrid, self.dp * self.cp / ops.maximum(1.0, self.shard), 1.0)
+
+    @property
+    def stage_layers(self) -> pipeline.StageLayers:
+        """Layers of a full stage, of the first and of the last."""
+        return pipeline.stage_layers(
+            self.model.depth * 1.0, self.pp * 1.0, self.chunks * 1.0, self.first_layers, self.last_layers
+        )
+
+    def is_schedule(self, *keys: str) -> Truth:
+        """Whether the pipeline uses one of these schedules."""
+        places = [i for i, key in enumerate(self.schedules) if key in keys]
+        if not places:
+            return False
+        return (
+            (self.schedule >= places[0]) & (self.schedule <= places[-1])
+            if len(keys) == 1
+            else (self.is_schedule(keys[0]) | self.is_schedule(*keys[1:]))
+        )
 
 
 class Costs(NamedTuple):

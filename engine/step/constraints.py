@@ -1,7 +1,7 @@
 """What a search may use: what a framework can do, and the axes that are fixed or limited.
 
-``FRAMEWORKS`` is the one place that knows what a framework can run of the layouts that the engine models; the
-planner, its page, and the planner's best beside a launch ask it.
+Which frameworks there are is not known here: ``engine.frameworks`` has an ``Ability`` of each, and the
+planner, its page, and the planner's best beside a launch hand some of them in.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "shard", "micro_batch")  #
 
 
 @dataclass(frozen=True)
-class Framework:
-    """What one version of a framework can run of the layouts that the search lists."""
+class Ability:
+    """What one version of a framework can run of the layouts that the search lists, as data."""
 
     key: str
     name: str
@@ -39,69 +39,18 @@ class Framework:
     whole_key_heads: bool  # tensor ranks divide the key and value heads
     stages_in_copies: tuple[int, ...]  # of ZeRO, of whose state several copies can be kept (HSDP)
     source: str
+    counts_ends: bool = False  # embedding and output count as layers, and every stage must get some
+    borrows_ranks: bool = False  # expert ranks borrow whole groups of context ranks, and of tensor ranks
+    # where these do not cut experts; without expert ranks the tensor ranks cut them
+    cuts_contexts: bool = False  # ranks that share a context may belong to different copies of the state
 
 
-FRAMEWORKS = {
-    each.key: each
-    for each in (
-        Framework(
-            "megatron",
-            "Megatron Core 0.15",
-            (0, 1),
-            (0, 1),
-            ("1f1b", "interleaved"),
-            True,
-            True,
-            (1,),
-            "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
-            "interleaved 1F1B, layouts written out",
-        ),
-        Framework(
-            "torchtitan",
-            "torchtitan 0.2.0",
-            (2, 3),
-            (3,),
-            ("gpipe", "1f1b", "interleaved"),
-            True,
-            True,
-            (2, 3),
-            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
-            "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values. It "
-            "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
-            "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
-        ),
-        Framework(
-            "deepspeed",
-            "DeepSpeed 0.19, its ZeRO alone",
-            (0, 1, 2, 3),
-            (),
-            ("1f1b",),
-            False,
-            False,
-            (),
-            "DeepSpeed docs/_pages/config-json.md: zero_optimization",
-        ),
-        Framework(
-            "fsdp2",
-            "PyTorch's fully_shard",
-            (2, 3),
-            (),
-            ("1f1b",),
-            False,
-            False,
-            (2, 3),
-            "torch.distributed.fsdp.fully_shard: reshard_after_forward, meshes of two dimensions",
-        ),
-    )
-}
-
-
-def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
-    """Whether a framework can share the layers out. Megatron Core's arguments know equal chunks, chunks that
-    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle;
-    a layout that is written out (--pipeline-model-parallel-layout) also has chunks of which the first and the
-    last are shorter. torchtitan counts embedding and output as layers, and every stage must get some."""
-    if framework == "torchtitan":
+def shared_out(able: Ability, layers: Real, pp: Real, chunks: Real) -> Truth:
+    """Whether a framework can share the layers out. Where embedding and output count as layers, every stage
+    must get some. Elsewhere there are equal chunks, chunks that are equal if embedding and loss count as
+    layers, without chunks ends that differ from an even middle, and layouts that are written out, which also
+    have chunks of which the first and the last are shorter."""
+    if able.counts_ends:
         return (pp < 2) | legality.fills_every_stage(layers + 2.0, pp * chunks)
     cut = pipeline.stage_layers(layers, pp, chunks)
     return (
@@ -112,7 +61,7 @@ def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
     )
 
 
-def shards(able: Framework, a: Any) -> Truth:
+def shards(able: Ability, a: Any) -> Truth:
     """Whether a framework has the ZeRO stage; without replicas there is nothing that a stage would shard."""
     alone = a.dp * a.cp < 2.0
     piped = (a.pp < 2.0) | alone
@@ -124,32 +73,29 @@ def shards(able: Framework, a: Any) -> Truth:
     return found & piped
 
 
-def spreads_experts(framework: str, experts: Real, a: Any) -> Truth:
-    """Whether a framework can spread experts so. torchtitan's expert ranks borrow whole groups of context
-    ranks, and of tensor ranks where these do not cut experts; without expert ranks the tensor ranks cut
-    them."""
-    if framework != "torchtitan":
+def spreads_experts(able: Ability, experts: Real, a: Any) -> Truth:
+    """Whether a framework can spread experts so."""
+    if not able.borrows_ranks:
         return a.ep > 0.0
     cut, whole = a.expert_tp == a.tp, a.expert_tp < 2.0
     borrowed = cut & (a.ep % a.cp == 0) | whole & (a.ep % (a.cp * a.tp) == 0)
     return (experts < 1) | (a.ep < 2.0) & cut | (a.ep > 1.0) & borrowed
 
 
-def copies(able: Framework, a: Any) -> Truth:
-    """Whether a framework can let each ``a.shard`` GPUs share one copy of the state. torchtitan replicates
-    over data-parallel ranks alone, so ranks that share a context share a copy."""
+def copies(able: Ability, a: Any) -> Truth:
+    """Whether a framework can let each ``a.shard`` GPUs share one copy of the state."""
     found = a.zero < 0.0
     for stage in able.stages_in_copies:
         found = found | (a.zero == float(stage))
-    return found & ((a.shard % a.cp == 0) | (able.key == "megatron"))
+    return found if able.cuts_contexts else found & (a.shard % a.cp == 0)
 
 
-def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
+def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
     if able.cuts_models:
-        can = can & shared_out(able.key, model.depth * 1.0, a.pp, a.chunks)
-        can = can & spreads_experts(able.key, model.experts, a)
+        can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
+        can = can & spreads_experts(able, model.experts, a)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
@@ -159,18 +105,15 @@ def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
     return can
 
 
-ANY = "any"  # instead of a framework: whatever one of them can run
-
-
 @dataclass(frozen=True)
 class Constraints:
-    """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything that is
-    modelled, and the framework "any" what one of FRAMEWORKS can run.
+    """Which layouts a search may choose: those that one of ``able`` can run, and within the ranges, which are
+    (least, most). Nothing given allows everything that is modelled.
 
-    >>> Constraints(framework="megatron", tp=(8, 8), most_chunks=4, recompute="none")
+    >>> Constraints(tp=(8, 8), most_chunks=4, recompute="none")
     """
 
-    framework: str = ""  # a key of FRAMEWORKS, or ANY
+    able: tuple[Ability, ...] = ()
     tp: tuple[int, int] | None = None
     pp: tuple[int, int] | None = None
     cp: tuple[int, int] | None = None
@@ -182,8 +125,10 @@ class Constraints:
     recompute: str = ""  # none or full
 
     def __post_init__(self) -> None:
-        if self.framework:
-            check.one_of((*FRAMEWORKS, ANY), framework=self.framework)
+        if not all(isinstance(each, Ability) for each in self.able):
+            raise ValueError(
+                f"able must be what frameworks can run (engine.frameworks.able), got {self.able!r}"
+            )
         if self.recompute:
             check.one_of(("none", "full"), recompute=self.recompute)
         for schedule in self.schedules or ():
@@ -201,13 +146,13 @@ class Constraints:
         return {"tp": self.tp, "pp": self.pp, "cp": self.cp, "ep": self.ep, "micro_batch": self.micro_batch}
 
     @property
-    def able(self) -> Framework | None:
-        """What the framework can do, where one is named."""
-        return FRAMEWORKS.get(self.framework)
+    def only(self) -> Ability | None:
+        """What the framework can do, where it is a single one."""
+        return self.able[0] if len(self.able) == 1 else None
 
     def rows(self, model: Model, every: np.ndarray) -> np.ndarray:
         """Those of a search's rows that are within the ranges."""
-        kept, able = every[:, 0] >= 1, self.able
+        kept, able = every[:, 0] >= 1, self.only
         for name, limits in self.ranges.items():
             if limits is not None:
                 column = every[:, COLUMNS.index(name)]
@@ -231,10 +176,10 @@ class Constraints:
         alone = a.dp * a.cp < 2.0  # without replicas there is nothing that a stage would shard
         if self.zero is not None:
             kept = kept & (np.isin(a.zero, self.zero) | alone)
-        if not self.framework:
+        if not self.able:
             return kept
         some = False
-        for able in FRAMEWORKS.values() if self.framework == ANY else [FRAMEWORKS[self.framework]]:
+        for able in self.able:
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
             some = some | runs(able, model, a, has)
         return kept & some
@@ -258,9 +203,9 @@ class Constraints:
         return [each for each in every if not self.recompute or each == self.recompute]
 
     def __str__(self) -> str:
-        said = [FRAMEWORKS[self.framework].name] if self.able else []
-        if self.framework == ANY:
-            said = ["what one of the frameworks runs"]
+        said = ["what one of the frameworks runs"] if self.able else []
+        if self.only:
+            said = [self.only.name]
         for name, limits in self.ranges.items():
             if limits is not None:
                 least, most = limits
@@ -277,15 +222,12 @@ class Constraints:
 
 
 FREE = Constraints()
-# What is admitted wherever a page says "the planner's" without naming a framework: the planner's own page,
-# the missions' answers, lesson 10. Schedules that need code of one's own, such as DualPipe, are not.
-RUN_BY_SOME = Constraints(framework=ANY)
 
 
 class Limits(NamedTuple):
     """Constraints as numbers, for the controls of a page; 0 where there is none."""
 
-    framework: Real = 0.0  # 1 for the first of FRAMEWORKS, one more than their number for ANY
+    framework: Real = 0.0  # 1 for the first of ``able``, one more than their number for any of them
     tp_from: Real = 0.0  # at least so many …
     tp_to: Real = 0.0  # … and at most
     pp_from: Real = 0.0
@@ -297,6 +239,12 @@ class Limits(NamedTuple):
     zero: Real = 0.0  # 1 for stage 0
     most_chunks: Real = 0.0
     recompute: Real = 0.0  # 1 for none, 2 for full
+    able: tuple[Ability, ...] = ()  # what each of the frameworks can run
+
+    @property
+    def of_any(self) -> Limits:
+        """What one of the frameworks can run, without any other limit."""
+        return Limits(float(len(self.able) + 1), able=self.able)
 
     @property
     def ranges(self) -> dict[str, tuple[Real, Real]]:
@@ -305,14 +253,8 @@ class Limits(NamedTuple):
 
 
 RANGED = ("tp", "pp", "cp", "ep")
-NAMED = ("", *FRAMEWORKS, ANY)  # frameworks by their numbers
 NO_END = 2**40  # more ranks than anybody has
 UNLIMITED = Limits()
-
-
-def of_some_framework() -> Limits:
-    """RUN_BY_SOME as numbers."""
-    return Limits(framework=float(NAMED.index(ANY)))
 
 
 def of_limits(limits: Limits) -> Constraints:
@@ -321,8 +263,10 @@ def of_limits(limits: Limits) -> Constraints:
         (max(1, int(least)), int(most) or NO_END) if least or most else None
         for least, most in limits.ranges.values()
     )
+    place = int(limits.framework)
+    named = limits.able if place > len(limits.able) else limits.able[place - 1 : place] if place else ()
     return Constraints(
-        NAMED[int(limits.framework)],
+        named,
         tp,
         pp,
         cp,
@@ -335,30 +279,35 @@ def of_limits(limits: Limits) -> Constraints:
 
 def is_within(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
     """Whether layouts are within the limits: ``of_limits`` for numbers that may be symbols. ``schedules``
-    says of each of FRAMEWORKS whether it has their schedule (above 0)."""
+    says of each of ``limits.able`` whether it has their schedule (above 0)."""
     kept = (limits.most_chunks < 1) | (a.chunks <= limits.most_chunks)
     for name, (least, most) in limits.ranges.items():
         size = getattr(a, name)
         kept = kept & (size >= least) & ((most < 1) | (size <= most))
     kept = kept & ((limits.recompute < 1) | ((a.recompute > 0) == (limits.recompute > 1)))
     kept = kept & ((limits.zero < 1) | (a.zero == limits.zero - 1.0) | (a.dp * a.cp < 2.0))
-    return kept & is_run(limits.framework, model, a, schedules)
+    return kept & is_run(limits, model, a, schedules)
 
 
-def is_run(framework: Real, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
-    """Whether the framework with this number can run layouts, or one of them where it is ANY's."""
-    every = [runs(able, model, a, has > 0) for able, has in zip(FRAMEWORKS.values(), schedules, strict=True)]
-    some = every[0] | every[1] | every[2] | every[3]
-    kept = (framework != float(NAMED.index(ANY))) | some
+def is_run(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
+    """Whether the framework that the limits number can run layouts, or any of them where it is none's
+    number."""
+    every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]
+    if not every:
+        return a.tp > 0.0
+    some = every[0]
+    for can in every[1:]:
+        some = some | can
+    kept = (limits.framework != float(len(every) + 1)) | some
     for place, can in enumerate(every, start=1):
-        kept = kept & ((framework != float(place)) | can)
+        kept = kept & ((limits.framework != float(place)) | can)
     return kept
 
 
 def may_run(framework: Real, schedules: Sequence[Real]) -> Truth:
     """Whether the framework with this number, or any of them, has a schedule; without a framework, always.
     What ``is_run`` asks besides depends on more: a search asks this first."""
-    some = (framework < 1) | (schedules[0] > 0)
-    for has in schedules[1:]:
+    some = framework < 1
+    for has in schedules:
         some = some | (has > 0)
     return some

@@ -549,3 +549,9 @@ def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
         require_legal(model, job, layout)
         terms = step(shape(model), job, recipe, at.chip, at.wires, axes(job, layout, at.gpu.key))
     return Estimate(model, at, job, layout, terms)
+
+
+def written(layout: Layout) -> str:
+    """A layout in the usual notation: TP 8 × PP 4 × DP 16."""
+    axes = [("TP", layout.tp), ("CP", layout.cp), ("PP", layout.pp), ("EP", layout.ep), ("DP", layout.dp)]
+    return " × ".join(f"{name} {size}" for name, size in axes if size > 1) or "one GPU"

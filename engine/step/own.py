@@ -27,7 +27,6 @@ from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, Served, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
 from engine.step import layout as layouts
-from engine.step.export import titan_place
 from engine.step.layout import Machine
 
 LIKE = "h100-sxm"  # whose shares of peak and bandwidth one's own GPU reaches
@@ -41,7 +40,6 @@ class ModelOption:
     name: str
     own: float
     model: Model
-    titan: float = 0.0  # its place in export.TITAN_NAMES
 
 
 @dataclass(frozen=True)
@@ -83,10 +81,7 @@ def model_options() -> list[ModelOption]:
     own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model", rotary_base=0)
     return [
         ModelOption("own", own.name, 1.0, own),
-        *(
-            ModelOption(key, model.name, 0.0, model, titan_place(key))
-            for key, model in catalog.all_models().items()
-        ),
+        *(ModelOption(key, model.name, 0.0, model) for key, model in catalog.all_models().items()),
     ]
 
 

@@ -22,7 +22,7 @@ from engine.step.cases import (
     Layouts,
     ideal_s,
 )
-from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within, may_run
+from engine.step.constraints import UNLIMITED, Ability, is_run, is_within, may_run
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
 from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.step.step import Axes, step
@@ -35,11 +35,6 @@ TOP = 5  # layouts shown: the winner and the best of the other splits
 MOST_SPLITS = (
     12_288  # splits that a page has room for: 24,576 GPUs, 384 experts and sequences of 131,072 have 11,908
 )
-RUNS = {
-    f"{key}_runs": tuple(float(schedule in able.schedules) for schedule in SCHEDULE_KEYS)
-    for key, able in FRAMEWORKS.items()
-}
-EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **RUNS}  # a dimension of a sweep
 
 
 class Cloud(NamedTuple):
@@ -210,7 +205,13 @@ def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], d
 
 
 FIXABLE = {"micro_batch": MICRO_BATCHES, "recompute": RECOMPUTES, "zero": ZERO_STAGES}
-EVERY = [*({name: values} for name, values in FIXABLE.items()), EVERY_SCHEDULE]  # dimensions of a sweep
+
+
+def dimensions(able: tuple[Ability, ...]) -> list[dict]:
+    """The dimensions of a sweep; that of the schedules also says whether each of ``able`` has one."""
+    has = {f"{each.key}_runs": tuple(float(key in each.schedules) for key in SCHEDULE_KEYS) for each in able}
+    schedules = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **has}
+    return [*({name: values} for name, values in FIXABLE.items()), schedules]
 
 
 def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         )
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
         fits, allowed, takes_part = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0, []
-        runs = [point[name] for name in RUNS]
+        runs = [point[f"{able.key}_runs"] for able in case.within.able]
         if case.within is not UNLIMITED:
             allowed = is_within(case.within, case.model, a, runs)
             takes_part = [may_run(case.within.framework, runs), allowed]
@@ -251,7 +252,7 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         if in_cloud:
             at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
             found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
-            anyhow = is_run(float(NAMED.index(ANY)), case.model, a, runs)
+            anyhow = is_run(case.within.of_any, case.model, a, runs)
             found["unlimited"] = terms.step_s, fits & anyhow
             takes_part[1:] = [part | anyhow for part in takes_part[1:]]
         only = [
@@ -261,4 +262,4 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         ]
         return (*search.legal(a, case.model.depth, point["is_1f1b"]), *takes_part, *only), found
 
-    return sweep(rows, EVERY, measure)
+    return sweep(rows, dimensions(case.within.able), measure)

@@ -30,7 +30,7 @@ from engine.step.cases import (
     model_flops_per_token,
     terms,
 )
-from engine.step.constraints import RUN_BY_SOME, Limits, of_limits
+from engine.step.constraints import Constraints, Limits, of_limits
 from engine.step.layout import Job, Layout, Machine
 from engine.step.own import scaled_chip
 from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, layouts_of, ranked
@@ -88,16 +88,16 @@ def _found(
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
-    nothing = _columns([], 1)
+    nothing, some = _columns([], 1), Constraints(limits.able)
     try:
         within = of_limits(limits)
         plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
-        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
+        free = _unlimited(model, at, job, gpus, some) if ideal_s else nothing
         return Found(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
     free = _columns([plan.best.layout], 1)
-    if within != RUN_BY_SOME:
-        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
+    if within != some:
+        free = _unlimited(model, at, job, gpus, some) if ideal_s else nothing
     best = Found(
         _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
         float(plan.layouts),
@@ -108,9 +108,9 @@ def _found(
     return best, seen
 
 
-def _unlimited(model, at, job, gpus) -> Layouts:
+def _unlimited(model, at, job, gpus, some: Constraints) -> Layouts:
     try:
-        return _columns([search.plan(model, at, job, gpus, 1, within=RUN_BY_SOME).best.layout], 1)
+        return _columns([search.plan(model, at, job, gpus, 1, within=some).best.layout], 1)
     except ValueError:
         return _columns([], 1)
 

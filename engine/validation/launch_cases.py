@@ -10,7 +10,7 @@ from typing import Any
 from engine import catalog
 from engine.catalog import files
 from engine.catalog.hardware import Gpu
-from engine.launch.frameworks import NAMES
+from engine.frameworks.registry import frameworks
 from engine.launch.verdict import FITS, GIB, TOO_LARGE, check_launch
 
 PLACE = Path(__file__).parent / "published" / "launches.toml"
@@ -82,7 +82,7 @@ def _held(name: str, case: dict[str, Any]) -> Held:
     memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
     return Held(
         name,
-        NAMES[found.launch.framework] if found.launch else "",
+        frameworks()[found.launch.framework].name if found.launch else "",
         f"{case['gpus']} × {case['gpu']}",
         case["outcome"],
         {FITS: "runs", TOO_LARGE: "fails"}.get(found.verdict, found.verdict),

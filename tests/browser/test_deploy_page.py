@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from engine.serving.deployment.page import expected, simulated
+from engine.launch.deploy_page import expected, simulated
 from tests.browser import axe
 from tests.browser.phones import PHONE
 from tests.course.test_deploy_page import presets

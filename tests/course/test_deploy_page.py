@@ -10,7 +10,8 @@ from bench import processor
 from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
-from engine.serving.deployment import Limits, Load, forms, loops, page, search
+from engine.launch import deploy_page as page
+from engine.serving.deployment import Limits, Load, forms, loops, search
 from engine.serving.drafts import Drafts
 from engine.validation import accuracy, points
 from tests import states

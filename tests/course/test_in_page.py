@@ -19,7 +19,7 @@ import fs from "fs";
 const { modules } = await import("./assets/PAGE/engine.js");
 const { $dict, $tuple, plain } = await import("./assets/fit/python.js");
 const { $answer } = modules["engine.launch.fit_page"] ?? {};
-const planner = modules["engine.serving.deployment.page"];
+const planner = modules["engine.launch.deploy_page"];
 const launch = ({ files, gpu, gpus, own, also }) => {
   const more = also ? [$tuple(also)] : [];
   return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), ...more));

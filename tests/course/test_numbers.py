@@ -232,7 +232,8 @@ def test_two_modules_of_one_name_are_refused():
 
 def test_readers_of_launch_files_fits_and_the_insides_of_a_room_have_no_name_in_a_formula():
     modules = [
-        "engine.launch.megatron",
+        "engine.launch.reading",
+        "engine.frameworks.vllm",
         "engine.calibration.fit.report",
         "engine.__main__",
         "engine.serving.deployment.search",

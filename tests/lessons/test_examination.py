@@ -7,7 +7,7 @@ import pytest
 
 from course import lessons, numbers
 from engine.exam import examination
-from engine.step.constraints import FRAMEWORKS
+from engine.frameworks.registry import abilities
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 
@@ -61,8 +61,8 @@ def tried(*layout):
         # the in-node link binds, by little
         lambda: tried().binding == 2 and min(tried().losses[1:]) > examination.NEAR * tried().losses[1],
         # the software's stages of ZeRO
-        lambda: [FRAMEWORKS[key].stages for key in ("megatron", "torchtitan")] == [(0, 1), (2, 3)],
-        lambda: FRAMEWORKS["torchtitan"].stages_of_a_pipeline == (3,) and WORKED.software == 1,
+        lambda: [abilities()[key].stages for key in ("megatron", "torchtitan")] == [(0, 1), (2, 3)],
+        lambda: abilities()["torchtitan"].stages_of_a_pipeline == (3,) and WORKED.software == 1,
         # 8 is a dense model on an H200: its generation's MFU is that of all Hopper GPUs
         lambda: (
             {

@@ -9,12 +9,14 @@ from course.fences import path
 from engine import catalog
 from engine.executed import pipeline_schedules
 from engine.executed.pipeline_schedules import NOT_OWN
+from engine.frameworks import run_by_some
 from engine.mechanism import mesh, placement
 from engine.mechanism.pipeline_orders import INTERLEAVED, ONE_F_ONE_B
-from engine.step import advice, constraints, layout, search
+from engine.rules import advice
+from engine.step import layout, search
 from engine.validation import accuracy
 from tests.cases import in_one_test
-from tests.engine.step import test_advice
+from tests.engine.rules import test_advice
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("10-nd-parallelism.md")
@@ -72,13 +74,13 @@ def test_no_axis_alone_is_any_good():
     with pytest.raises(ValueError, match="gpus must be enough"):
         advice.tuned("llama3-70b", 512, 512, 8192, "3d", advice.Split(1, 1, 1))
     for alone in (LESSON.value("on_paper(tp=64)"), LESSON.value("on_paper(pp=64)")):
-        assert alone.step_s > 3 * best and not constraints.RUN_BY_SOME.allows(LLAMA, alone.layout)
+        assert alone.step_s > 3 * best and not run_by_some().allows(LLAMA, alone.layout)
     sharded = advice.tuned("llama3-70b", 512, 512, 8192, "fsdp", advice.Split(1, 1, 1))
     assert sharded.layout.recompute == "full" and sharded.step_s > 1.2 * best
 
 
 def test_the_best_of_the_tools_is_the_best_of_the_whole_search():
-    found = search.plan(LLAMA, H100, layout.Job(512, 8192), 512, within=constraints.RUN_BY_SOME)
+    found = search.plan(LLAMA, H100, layout.Job(512, 8192), 512, within=run_by_some())
     best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
     assert found.best.step_s == pytest.approx(best, rel=1e-9)
 
@@ -118,7 +120,7 @@ def test_47_of_60_splits_agree():
     assert "On fifteen runs and four sets of tools, 47 of 60 splits" in text
     assert (
         len(test_advice.UNSEEN) == 10 and "32 of 40 splits" in text
-    )  # counted by tests/engine/step/test_advice.py
+    )  # counted by tests/engine/rules/test_advice.py
 
 
 def test_the_tree_of_the_text_names_the_engines_thresholds():

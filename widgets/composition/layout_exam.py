@@ -5,8 +5,8 @@ import numpy as np
 
 from engine.exam import examination as exam
 from engine.exam import missions
+from engine.frameworks.registry import abilities
 from engine.step import cases, search
-from engine.step.constraints import FRAMEWORKS
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
@@ -31,7 +31,7 @@ MESH, LABELS, BARS = (
 MESH_Y, HALF = np.array([262.0, 200.0, 138.0, 76.0]), 10.0
 MEMORY_Y, TIME_Y, HEAD_Y = np.array([246.0, 198.0]), np.array([86.0, 38.0]), np.array([322.0, 140.0])
 BARS_Y = np.append(MEMORY_Y, TIME_Y)
-SOFTWARE = ["any", *(able.name for able in FRAMEWORKS.values())]
+SOFTWARE = ["any", *(able.name for able in abilities().values())]
 
 
 def of_zero(able) -> str:
@@ -40,7 +40,7 @@ def of_zero(able) -> str:
     return f"ZeRO {every}" + (f", {piped} with pipeline stages" if piped not in ("", every) else "")
 
 
-HAS = ["whatever there is", *(of_zero(able) for able in FRAMEWORKS.values())]
+HAS = ["whatever there is", *(of_zero(able) for able in abilities().values())]
 # what a reader chose, by Choice's fields, and the lesson that says what it costs
 CHOSEN = [
     ("tensor ranks", "lesson 06"),

@@ -1,9 +1,10 @@
 """Every layout of a training job compared: the fastest one, what it costs, and why the next ones lose."""
 
 from engine import catalog
+from engine.frameworks.registry import able
 from engine.mechanism import cost
 from engine.step import cases, own, planner, search
-from engine.step.constraints import ANY, FRAMEWORKS, NAMED, Limits
+from engine.step.constraints import Limits
 from widgets.composition.planner.chosen import Chosen
 from widgets.composition.planner.cloud import Cloud
 from widgets.composition.planner.next_best import NextBest
@@ -21,6 +22,7 @@ GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
+LIMITED = Limits(able=able("any"))  # what the frameworks to choose from can run
 LIMITS = "your framework and limits"  # the fold of these controls
 
 
@@ -60,8 +62,8 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     )
     framework = Choice(
         "Framework",
-        {"any": ("one of these", float(NAMED.index(ANY)))}
-        | {key: (each.name, float(NAMED.index(key))) for key, each in FRAMEWORKS.items()}
+        {"any": ("one of these", LIMITED.of_any.framework)}
+        | {each.key: (each.name, float(place)) for place, each in enumerate(LIMITED.able, 1)}
         | {"none": ("none: all that is modelled", 0.0)},
         "any",
         more=LIMITS,
@@ -210,7 +212,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             self.gpus,
             cases.sequences(self.batch_tokens, self.seq),
             self.seq,
-            Limits(*(getattr(self, name) for name in WITHIN)),
+            Limits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
         )
 
     @once
@@ -234,7 +236,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
 
     def is_limited(self):
         """Whether a framework or a limit is chosen."""
-        named = (self.framework > 0) & (self.framework < float(NAMED.index(ANY)))
+        named = (self.framework > 0) & (self.framework < LIMITED.of_any.framework)
         return named | (sum(getattr(self, name) for name in WITHIN[1:]) > 0)
 
     def none_legal(self):

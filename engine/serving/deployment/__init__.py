@@ -2,8 +2,8 @@
 
 ``load`` defines the question and ``found`` the answer. ``search`` lists all deployments that it tries;
 ``forms`` judges them in closed form (with ``arrays``, on a page with ``loops``), and ``runs`` simulates the
-cheapest. ``commands`` writes the commands that start a deployment, ``frontier`` compares speed with cost,
-``page`` answers the planner's page, and ``choice`` is a smaller search in plain loops, for a figure.
+cheapest. ``frontier`` compares speed with cost, and ``choice`` is a smaller search in plain loops, for a
+figure. How a deployment is started is said by ``engine.frameworks``.
 """
 
 from engine.serving.deployment.found import Deployment, Deployments

@@ -15,9 +15,10 @@ from engine.calibration import bands
 from engine.catalog import models
 from engine.exam import examination
 from engine.exam.examination import Choice, Paper
+from engine.frameworks.registry import abilities
 from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, planner, search
-from engine.step.constraints import FRAMEWORKS, Constraints
+from engine.step.constraints import Constraints
 from engine.step.layout import Job, Layout, estimate, require_legal
 from tests.cases import in_one_test
 
@@ -140,7 +141,7 @@ def test_the_answers_need_every_axis_and_every_resource_binds_some(answers):
 
 def within(seed):
     """The constraints of a spec's software."""
-    return Constraints(framework=list(FRAMEWORKS)[int(examination.spec(seed).software) - 1])
+    return Constraints((list(abilities().values())[int(examination.spec(seed).software) - 1],))
 
 
 def best_of(seed):
@@ -224,7 +225,7 @@ def papers() -> dict[int, Paper]:
 
 def handed_in(seed) -> dict[str, int]:
     chance, experts = random.Random(seed), int(examination.spec(seed).model.experts)
-    stages = within(seed).able.stages
+    stages = within(seed).only.stages
     return {
         "tp": chance.choice((1, 2, 4, 8)),
         "pp": chance.choice((1, 2, 4, 8)),

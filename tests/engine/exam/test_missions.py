@@ -9,10 +9,10 @@ from engine import catalog
 from engine.base import check
 from engine.catalog import models
 from engine.exam import missions
+from engine.frameworks import run_by_some
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, search
-from engine.step.constraints import RUN_BY_SOME
 from engine.step.layout import Job, Layout, estimate, require_legal
 from tests.cases import in_one_test
 
@@ -46,7 +46,7 @@ def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
         Job(mission.batch, mission.seq, mission.recipe),
         mission.gpus,
         top=1,
-        within=RUN_BY_SOME,
+        within=run_by_some(),
     ).best
     assert verdict.won and verdict.fits and verdict.fault < 0
     assert verdict.step_s == best.step_s and verdict.total_bytes == pytest.approx(

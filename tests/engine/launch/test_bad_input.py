@@ -8,7 +8,8 @@ import time
 import pytest
 
 import engine
-from engine.launch import settings, shown, verdict
+from engine.frameworks import settings
+from engine.launch import shown, verdict
 from engine.launch.texts import Fault
 from tests.cases import in_one_test
 from tests.engine.launch.test_verdict import BRIDGE, DS, FSDP, MEGATRON, RUN, TITAN, TRAINER, VLLM

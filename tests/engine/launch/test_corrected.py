@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.launch import changes, fit_page, frameworks
+from engine.launch import changes, fit_page, reading
 from engine.validation import launch_cases
 
 FILES = {
@@ -29,7 +29,7 @@ FILES = {
 def test_what_is_written_is_read_back(case, name, value):
     files = fit_page.corrected(FILES[case], 0, name, value)
     assert files is not None and files != FILES[case]
-    reread = frameworks.read([(file, text) for file, text in files], None).launch
+    reread = reading.read([(file, text) for file, text in files], None).launch
     setting = next(one for one in reread.settings if one.name == name)
     assert str(setting.value).lower() == value and setting.line > 0
     assert name not in {one.name for one in reread.assumed}
@@ -45,4 +45,4 @@ def test_what_no_text_can_hold_is_not_offered():
     open_names = {one["name"] for one, open_ in zip(found["assumed"], found["open"]) if open_}
     assert "tp" in open_names and "gpu" not in open_names
     assert fit_page.corrected(FILES["titan-8b-8"], 8, "gpu", "a100-80") is None
-    assert changes.corrected(frameworks.read("nothing", None), "tp", "2") is None
+    assert changes.corrected(reading.read("nothing", None), "tp", "2") is None

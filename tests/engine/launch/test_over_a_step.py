@@ -4,6 +4,7 @@ that lesson 13 executes."""
 import pytest
 
 import engine
+from engine.frameworks.registry import frameworks
 from engine.launch import over_a_step
 from engine.launch.verdict import GIB, check_launch
 from engine.mechanism.memory import FRAMEWORK_BYTES
@@ -47,7 +48,7 @@ def test_a_stage_goes_up_through_its_warm_up_and_down_to_its_state():
 def test_batches_of_varying_length_fragment_more_than_those_of_one():
     texts = launch_cases.cases()["llama-7b-v100-zero3"]["texts"]
     estimate = engine.check_launch(texts, "v100", 8).estimate
-    varied, even = (over_a_step.of(estimate, name) for name in ("hugging_face", "torchtitan"))
+    varied, even = (over_a_step.of(estimate, frameworks()[name]) for name in ("hugging_face", "torchtitan"))
     assert varied.varied and not even.varied
     assert varied.wasted_bytes >= even.wasted_bytes
     assert "differ in length" in over_a_step.words(varied, 30 * GIB)
@@ -58,7 +59,9 @@ def test_an_unfused_loss_without_room_is_said_to_fragment():
     gives the most that PyTorch reserved, which is a ninth more than ours. It was closer as long as its file
     was read as recomputing every second layer; it recomputes operators, which keeps less."""
     report = TRAINED["titan-8b-8"]
-    said = over_a_step.words(over_a_step.of(report.estimate, "of another"), report.capacity_bytes)
+    said = over_a_step.words(
+        over_a_step.of(report.estimate, frameworks()["deepspeed"]), report.capacity_bytes
+    )
     assert "It fragments" in said and "expandable_segments:True" in said
     as_launched = over_a_step.of_report(report)
     assert "makes its segments expandable" in over_a_step.words(as_launched, report.capacity_bytes)

@@ -135,8 +135,7 @@ def test_ten_of_three_frameworks_are_reproduced(name):
 
 def test_the_ten_are_of_three_frameworks_and_there_are_more():
     frameworks = {
-        "Megatron-Bridge" if name in RECIPES else launch_cases.NAMES[report(name).launch.framework]
-        for name in TEN
+        "Megatron-Bridge" if name in RECIPES else report(name).as_dict()["framework"] for name in TEN
     }
     assert len(TEN) == 10 and len(frameworks) == 3
     assert len(CASES) == 20 and len(set(CASES) - OUT) == 16

@@ -8,7 +8,8 @@ import pytest
 
 import engine
 from engine import catalog
-from engine.launch import hugging_face, settings, shown, verdict
+from engine.frameworks import hugging_face, settings
+from engine.launch import shown, verdict
 from engine.mechanism import memory
 
 LLAMA_70B = """--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64

@@ -11,10 +11,11 @@ import pytest
 
 import engine
 from engine import catalog
+from engine.frameworks.registry import ANY, abilities, able, trainers
 from engine.launch import planned
-from engine.step import constraints, search
+from engine.step import search
 from engine.step.cases import SCHEDULE_KEYS
-from engine.step.constraints import FRAMEWORKS, FREE, NAMED, Constraints, is_run, may_run
+from engine.step.constraints import FREE, Constraints, Limits, is_run, may_run
 from engine.step.layout import Job, Layout, estimate, machine
 from engine.step.legality import divisors, leaves_a_chunk_empty
 
@@ -55,8 +56,9 @@ def every():
 
 def by_hand(e, c: Constraints) -> bool:
     """The constraints' meaning in plain words, without the search's arrays."""
-    if c.framework == constraints.ANY:
-        return any(by_hand(e, replace(c, framework=key)) for key in FRAMEWORKS)
+    if len(c.able) > 1:
+        return any(by_hand(e, replace(c, able=(one,))) for one in c.able)
+    framework = c.able[0].key if c.able else ""
     a = e.layout
     ranged = all(
         limits is None or limits[0] <= getattr(a, name) <= limits[1] for name, limits in c.ranges.items()
@@ -66,7 +68,7 @@ def by_hand(e, c: Constraints) -> bool:
     kept = kept and (c.schedules is None or a.schedule in c.schedules)
     kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
     kept = kept and (not c.recompute or a.recompute == c.recompute)
-    if c.framework == "megatron":
+    if framework == "megatron":
         layers, slots = e.model.depth, a.pp * a.interleave
         equal = layers % slots == 0 or (layers + 2) % slots == 0
         left = layers - math.ceil(layers / slots) * (slots - 2)  # for the first chunk and the last
@@ -77,7 +79,7 @@ def by_hand(e, c: Constraints) -> bool:
             and (equal or left >= 0)
             and not (e.model.kv_heads % a.tp)
         )
-    if c.framework == "torchtitan":
+    if framework == "torchtitan":
         parts, stages = e.model.depth + 2, a.pp * a.interleave
         return (
             kept
@@ -86,23 +88,23 @@ def by_hand(e, c: Constraints) -> bool:
             and (alone or a.zero == 3 or (a.zero == 2 and a.pp == 1))
             and not (e.model.kv_heads % a.tp)
         )
-    if c.framework:
-        stages = (2, 3) if c.framework == "fsdp2" else (0, 1, 2, 3)
+    if framework:
+        stages = (2, 3) if framework == "fsdp2" else (0, 1, 2, 3)
         return kept and a.tp * a.pp * a.cp == 1 and a.schedule == "1f1b" and a.zero in stages
     return kept
 
 
 CASES = [
     FREE,
-    *(Constraints(framework=key) for key in FRAMEWORKS),
-    Constraints(framework="any"),
-    Constraints(framework="any", pp=(2, 4), zero=(1, 2)),
+    *(Constraints(able(key)) for key in abilities()),
+    Constraints(able("any")),
+    Constraints(able("any"), pp=(2, 4), zero=(1, 2)),
     Constraints(tp=(2, 2)),
     Constraints(tp=(2, 4), pp=(2, 8), zero=(0, 1)),
     Constraints(pp=(4, 4), most_chunks=2, recompute="none"),
     Constraints(pp=(2, 2), schedules=("zb-h1", "zb-h2"), micro_batch=(1, 2)),
-    Constraints(framework="megatron", cp=(2, 2), micro_batch=(2, 2), recompute="full"),
-    Constraints(framework="torchtitan", pp=(2, 2)),
+    Constraints(able("megatron"), cp=(2, 2), micro_batch=(2, 2), recompute="full"),
+    Constraints(able("torchtitan"), pp=(2, 2)),
 ]
 
 
@@ -123,7 +125,7 @@ def test_what_torchtitan_cannot_compile_costs_more_than_it_saves(schedule):
     the best layout with compiled ones."""
     model, gpu = catalog.model("llama3-70b"), machine(catalog.gpu("h100-sxm"))
     job = Job(1024, 8192)
-    best = search.plan(model, gpu, job, 512, 1, within=Constraints(framework="torchtitan")).best.layout
+    best = search.plan(model, gpu, job, 512, 1, within=Constraints(able("torchtitan"))).best.layout
     split = replace(best, schedule=schedule, interleave=2)
 
     def step_s(layout, kernels):
@@ -131,7 +133,7 @@ def test_what_torchtitan_cannot_compile_costs_more_than_it_saves(schedule):
 
     assert best.pp > 1 and best.schedule == "interleaved"
     assert step_s(split, "eager") > 1.05 * step_s(best, "compiled")
-    assert not Constraints(framework="torchtitan").allows(model, split)
+    assert not Constraints(able("torchtitan")).allows(model, split)
 
 
 NODES_OF_TWO = machine(catalog.gpu("h100-sxm"), gpus_per_node=2)
@@ -142,7 +144,7 @@ COPIES = {"": (1, 2, 3), "megatron": (1,), "torchtitan": (2, 3), "deepspeed": ()
 def test_copies_of_the_state_are_tried_where_the_framework_keeps_them(every, framework):
     """Nodes of two GPUs: a copy on one node, or on two. torchtitan replicates over data-parallel ranks alone,
     so that its copies hold whole contexts."""
-    within = Constraints(framework=framework)
+    within = Constraints(able(framework))
     left = []
     for e in every:
         a = e.layout
@@ -179,12 +181,12 @@ PRESETS = {
 
 
 @pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
-@pytest.mark.parametrize("framework", [key for key in FRAMEWORKS if key in ("megatron", "torchtitan")])
+@pytest.mark.parametrize("framework", [key for key in abilities() if key in ("megatron", "torchtitan")])
 @pytest.mark.parametrize("key", PRESETS)
 def test_a_frameworks_winner_can_be_started_there(framework, key, hsdp):
     """Its own file says of nothing that it cannot be done, and pasted back it is the same layout."""
     gpus, job = PRESETS[key]
-    best = engine.plan(key, "h100-sxm", job, gpus, within=Constraints(framework=framework), hsdp=hsdp).best
+    best = engine.plan(key, "h100-sxm", job, gpus, within=Constraints(able(framework)), hsdp=hsdp).best
     assert best.fits
     text = written(framework, best)
     warned = [line for line in text.splitlines() if re.search(r"# (?!\[model\])", line)]
@@ -202,7 +204,7 @@ def test_a_frameworks_winner_can_be_started_there(framework, key, hsdp):
 
 
 def written(framework: str, best) -> str:
-    from engine.launch.launch import Launch
+    from engine.frameworks.described import Launch
 
     launch = Launch(
         framework=framework, model=best.model, gpus=best.layout.gpus, precision="bf16", job=best.job
@@ -212,7 +214,7 @@ def written(framework: str, best) -> str:
 
 def test_a_framework_that_shares_state_alone_needs_a_model_that_fits_so():
     job = Job(1024, 8192)
-    alone = engine.plan("llama3-70b", "h100-sxm", job, 512, within=Constraints(framework="fsdp2")).best
+    alone = engine.plan("llama3-70b", "h100-sxm", job, 512, within=Constraints(able("fsdp2"))).best
     free = engine.plan("llama3-70b", "h100-sxm", job, 512).best
     assert alone.layout.tp * alone.layout.pp * alone.layout.cp == 1 and alone.layout.zero in (2, 3)
     assert alone.step_s >= free.step_s
@@ -229,7 +231,7 @@ def test_the_causes_of_a_difference_add_up_to_it():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: Constraints(framework="pytorch"), "framework must be one of megatron, torchtitan"),
+        (lambda: Constraints(able("pytorch")), "framework must be one of megatron, torchtitan"),
         (lambda: Constraints(tp=(8, 4)), "tp must be a range"),
         (lambda: Constraints(micro_batch=(0, 4)), "micro_batch must be a range"),
         (lambda: Constraints(zero=(4,)), "zero must be one of 0, 1, 2, 3"),
@@ -241,7 +243,7 @@ def test_the_causes_of_a_difference_add_up_to_it():
             "constraints must leave a layout of llama3.2-1b on 8 GPUs, got tp 3",
         ),
         (
-            lambda: search.plan(MODEL, H100, JOB, GPUS, within=Constraints(pp=(2, 2), framework="fsdp2")),
+            lambda: search.plan(MODEL, H100, JOB, GPUS, within=Constraints(able("fsdp2"), pp=(2, 2))),
             "constraints must leave a layout",
         ),
         (
@@ -257,19 +259,20 @@ def test_nonsense_is_refused(wrong, said):
 
 
 def test_every_framework_says_where_its_abilities_are_written():
-    for each in FRAMEWORKS.values():
+    for each in abilities().values():
         assert (each.source and any(mark.isdigit() for mark in each.name)) or each.key == "fsdp2"
         assert set(each.schedules) <= {key for key, _ in search.EVERY_SCHEDULE}
-    assert set(planned.FRAMEWORKS.values()) <= set(constraints.FRAMEWORKS)
+    assert all(each.can in abilities().values() for each in trainers().values())
 
 
 def test_a_search_asks_first_what_never_keeps_a_layout_out():
     """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, never
     the other way round."""
     model = catalog.model("llama3-70b")
-    for framework in range(len(NAMED)):
+    every = able(ANY)
+    for framework in range(len(every) + 2):
         for schedule in SCHEDULE_KEYS:
-            has = [float(schedule in able.schedules) for able in FRAMEWORKS.values()]
+            has = [float(schedule in able.schedules) for able in abilities().values()]
             for tp, pp, chunks, zero in itertools.product(
                 (1.0, 4.0), (1.0, 8.0), (1.0, 2.0, 5.0), (0.0, 1.0, 2.0, 3.0)
             ):
@@ -285,6 +288,6 @@ def test_a_search_asks_first_what_never_keeps_a_layout_out():
                     shard=0.0,
                     recompute=0.0,
                 )
-                runs = bool(is_run(float(framework), model, a, has))
+                runs = bool(is_run(Limits(float(framework), able=every), model, a, has))
                 assert may_run(float(framework), has) or not runs or not framework
     assert not may_run(1.0, [0.0] * 4) and may_run(0.0, [0.0] * 4) and may_run(5.0, [0.0, 0.0, 1.0, 0.0])

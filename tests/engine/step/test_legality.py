@@ -12,7 +12,8 @@ from engine import catalog
 from engine.base import check
 from engine.exam import examination, missions
 from engine.mechanism.pipeline import SCHEDULES
-from engine.step import advice, cases, legality, page_search, search
+from engine.rules import advice
+from engine.step import cases, legality, page_search, search
 from engine.step.cases import Layouts
 from engine.step.layout import Job, Layout, axes, machine, require_legal
 

@@ -9,11 +9,12 @@ import pytest
 from engine import catalog
 from engine.base import check
 from engine.base.sweep import sweep
+from engine.frameworks.registry import ANY, abilities, able
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.wires import scaled
-from engine.step import cases, constraints, own, page_search, planner, search
-from engine.step.constraints import FRAMEWORKS, Limits
+from engine.step import cases, own, page_search, planner, search
+from engine.step.constraints import Limits
 from engine.step.layout import Job, Layout, estimate, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -58,7 +59,7 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
 
 
 LIMITS = {
-    **{key: Limits(float(constraints.NAMED.index(key))) for key in (*FRAMEWORKS, constraints.ANY)},
+    **{key: Limits(float(place)) for place, key in enumerate((*abilities(), ANY), 1)},
     "axes": Limits(tp_from=2.0, tp_to=2.0, pp_from=2.0, pp_to=2.0),
     "ranges": Limits(tp_from=2.0, pp_to=4.0, ep_to=2.0),
     "a stage of ZeRO": Limits(framework=5.0, zero=2.0),
@@ -68,6 +69,7 @@ LIMITS = {
     "no range": Limits(pp_from=4.0, pp_to=2.0),
     "free": Limits(),
 }
+LIMITS = {name: limits._replace(able=able(ANY)) for name, limits in LIMITS.items()}
 
 
 @pytest.mark.parametrize("limits", LIMITS)

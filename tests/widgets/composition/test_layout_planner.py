@@ -12,9 +12,10 @@ import pytest
 import engine
 from engine import catalog
 from engine.calibration import bands
+from engine.frameworks.registry import abilities
 from engine.step import cases, cloud, page_search, planner, search
 from engine.step.cases import Layouts
-from engine.step.constraints import FRAMEWORKS, Constraints, runs
+from engine.step.constraints import Constraints, runs
 from engine.step.layout import Job, machine
 from tests.cases import in_one_test
 from tests.said import lacks
@@ -237,7 +238,7 @@ def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
     axes = SimpleNamespace(**a, shard=0.0)
     able = [
         each.key
-        for each in FRAMEWORKS.values()
+        for each in abilities().values()
         if bool(runs(each, widget.case().model, axes, schedule in each.schedules))
     ]
     assert able, (name, a)

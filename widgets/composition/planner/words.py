@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from engine.base import ops
 from engine.calibration import bands
+from engine.frameworks import deepspeed, megatron, torchtitan
 from engine.mechanism import cost
-from engine.step import cases, export, planner
+from engine.step import cases, planner
 from widgets.composition.planner.shared import TERMS
 from widgets.kit import text
 from widgets.kit.drawing import planned
@@ -178,20 +180,20 @@ class Words:
         """The layout shown in another program’s words."""
         shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
         run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
-        run = run._replace(titan=self.model.titan)
         return choose(self.none_legal(), "No layout is legal.", write(run, text))
 
     @document("Megatron-LM arguments", "layout.sh")
     def megatron(self):
-        return self.settings(export.megatron)
+        return self.settings(megatron.FRAMEWORK.write)
 
     @document("torchtitan TOML", "layout.toml")
     def torchtitan(self):
-        return self.settings(export.torchtitan)
+        place = ops.each(self.model, lambda option: torchtitan.place_of(option.key))
+        return self.settings(lambda run, words: torchtitan.written(run, words, place))
 
     @document("DeepSpeed JSON", "layout.json")
     def deepspeed(self):
-        return self.settings(export.deepspeed)
+        return self.settings(deepspeed.FRAMEWORK.write)
 
     def best(self):
         """The winner's axes."""

@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 RECORD = "imports.json"  # in the folder of stored results
 PACKAGES = ("engine", "widgets", "course")
+DISCOVERY = "engine.base.discovery"  # finds what lies beside the module that imports it
 STARTED = time.time()  # of this process, before it imports what it compiles
 
 
@@ -82,8 +83,9 @@ def source(module: str) -> Path | None:
 
 @cache
 def _imported(file: Path) -> tuple[str, ...]:
-    """The modules of this project that a source imports."""
-    return tuple(named(_imports(file), lambda module: source(module) is not None))
+    """The modules of this project that a source imports, or finds."""
+    found = named(_imports(file), lambda module: source(module) is not None)
+    return (*found, *(beside(file) if DISCOVERY in found else ()))
 
 
 def named(statements: Iterable[Sequence], is_module: Callable[[str], bool]) -> list[str]:
@@ -97,6 +99,13 @@ def named(statements: Iterable[Sequence], is_module: Callable[[str], bool]) -> l
         else:
             found.append(name)
     return found
+
+
+def beside(file: Path) -> list[str]:
+    """The modules of the package that a module is in."""
+    package = ".".join(file.relative_to(ROOT).parts[:-1])
+    names = (f"{package}.{one.stem}" for one in sorted(file.parent.iterdir()) if one.stem[0] != "_")
+    return [name for name in names if source(name)]
 
 
 @cache

@@ -2,7 +2,7 @@
 import { modules } from "./engine.js";
 import { $dict, plain } from "../fit/python.js";
 
-const ways = modules["engine.serving.deployment.page"];
+const ways = modules["engine.launch.deploy_page"];
 const pause = () => new Promise(resolve => setTimeout(resolve));
 let newest = 0;
 

@@ -36,6 +36,7 @@ $module("itertools", {
     for (let i = 0; i < all.length; i++) for (let j = i + 1; j < all.length; j++) found.push($tuple([all[i], all[j]]));
     return found;
   },
+  $pairwise: of => { const all = [...of]; return all.slice(1).map((each, i) => $tuple([all[i], each])); },
   $chain: (...several) => several.flatMap(each => [...each]),
   $pairwise: of => { const all = [...of]; return all.slice(1).map((each, i) => $tuple([all[i], each])); },
 });
@@ -261,6 +262,9 @@ $module("engine.catalog.files", {
     return found;
   }, ["name", "kind"], true),
   $where: $f(() => "", ["name", "key", "field"]),
+});
+$module("engine.base.discovery", {
+  $modules_of: of => Object.keys($modules).filter(name => name.startsWith(`${of}.`) && !name.slice(of.length + 1).includes(".")).sort().map(name => $modules[name]),
 });
 $module("engine.base.hashing", { $once: $key });
 $module("engine.base.program", {

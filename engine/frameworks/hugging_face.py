@@ -11,28 +11,24 @@ trainer loads for a reference model.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.launch.known_models import named
-from engine.launch.launch import Launch
-from engine.launch.settings import FLAG, TEXT, Draft, Field, Ignored
+from engine.frameworks import deepspeed
+from engine.frameworks.deepspeed import HOST
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
+from engine.frameworks.known_models import named
+from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
+from engine.frameworks.writing import Words, keys_of
+from engine.mechanism import memory
 from engine.step.layout import Job, Layout, recipe_of
 
-NAME = "Hugging Face"
-DEEPSPEED = {
-    "train_batch_size": Field("global_batch"),
-    "train_micro_batch_size_per_gpu": Field("micro_batch"),
-    "gradient_accumulation_steps": Field("accumulated"),
-    "bf16.enabled": Field("bf16", FLAG),
-    "fp16.enabled": Field("fp16", FLAG),
-    "zero_optimization.stage": Field("zero"),
-    "zero_optimization.overlap_comm": Field("overlap", FLAG),
-    "zero_optimization.zero_hpz_partition_size": Field("shard"),
-    "optimizer.type": Field("optimizer", TEXT),
-}
+if TYPE_CHECKING:
+    from engine.frameworks.described import Launch
+    from engine.step.cases import Run
+
 TRAINER = {
     "per_device_train_batch_size": Field("micro_batch"),
     "per_gpu_train_batch_size": Field("micro_batch"),
@@ -51,8 +47,8 @@ TRAINER = {
     "model_path": Field("model", TEXT),
     "model_id": Field("model", TEXT),
     "model_name": Field("model", TEXT),
-    "max_seq_length": Field("seq"),
     "max_length": Field("seq"),
+    "max_seq_length": Field("seq"),
     "model_max_length": Field("seq"),
     "cutoff_len": Field("seq"),
     "sequence_len": Field("seq"),
@@ -80,15 +76,12 @@ ACCELERATE = {
     "parallelism_config.parallelism_config_tp_size": Field("tp"),
     "parallelism_config.parallelism_config_cp_size": Field("cp"),
 }
-FIELDS = DEEPSPEED | TRAINER | ACCELERATE
+KEYS = keys_of(TRAINER)
+FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE
 FIELDS |= {f"fsdp_config.{prefix}{key}": field for key, field in FSDP.items() for prefix in ("fsdp_", "")}
 FIELDS |= {f"fsdp_{key}": field for key, field in FSDP.items()}
-HOST = "state on the host is not modelled"
 ADAPTER = "adapters (LoRA and its relatives) are not modelled"
-UNMODELLED = {
-    "zero_optimization.offload_optimizer.device": HOST,
-    "zero_optimization.offload_param.device": HOST,
-    "zero_optimization.cpu_offload": HOST,
+UNMODELLED = deepspeed.UNMODELLED | {
     "deepspeed_config.offload_optimizer_device": HOST,
     "deepspeed_config.offload_param_device": HOST,
     "fsdp_config.fsdp_offload_params": HOST,
@@ -103,8 +96,6 @@ UNMODELLED = {
     "load_in_8bit": "quantised weights in training are not modelled",
     "quantization_bit": "quantised weights in training are not modelled",
     "pipeline_model_parallel_size": "pipelines of this trainer are not modelled",
-    "tensor_parallel.autotp_size": "DeepSpeed's AutoTP in training is not modelled",
-    "sequence_parallel_size": "DeepSpeed's Ulysses is not modelled",
 }
 SHARDED = {
     "full_shard": 3,
@@ -121,47 +112,6 @@ SHARDED = {
 HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
 RECIPES = {"adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit", "onebit": "bf16-adam"}
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
-
-
-def model(d: Draft) -> Model:
-    """The model that is named."""
-    name = d.given("model")
-    if not name:
-        raise ValueError("no model is named: give model_name_or_path, or its config.json")
-    return named(name)
-
-
-def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
-    """Job, layout and precision; what DeepSpeed refuses is noted."""
-    tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
-    if gpus % (tp * cp):
-        d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
-        tp = cp = 1
-    dp = gpus // (tp * cp)
-    zero, shard = sharding(d, dp * cp)
-    micro, batch = batches(d, dp)
-    seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
-    if cp > 1 and seq % (2 * cp):
-        d.refuse(f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq")
-    recompute = "full" if checkpointed(d) else "none"
-    precision, state = recipe(d)
-    kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
-    d.given("deepspeed_file")
-    if (d.given("finetuning") or "full") not in ("full", "none"):
-        entry = d.settings["finetuning"].entry
-        d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
-    speed = "zero" in d.settings and not d.given("fsdp")
-    job = Job(
-        batch,
-        seq,
-        state,
-        sequence_parallel=tp == 1,
-        flash=kernel not in ("eager", "disabled"),
-        overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
-        gather_context=cp > 1,
-        loss="chunked" if d.given("liger") else "plain",
-    )
-    return job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard), precision
 
 
 def sharding(d: Draft, ranks: int) -> tuple[int, int]:
@@ -290,27 +240,6 @@ WITHOUT_A_ROOT = (
 )  # optimizers that take no tensor of square roots
 
 
-def passing_bytes(launch: Launch, optimizer_bytes: float) -> float:
-    """What the optimizer's step takes and gives back, on each GPU.
-
-    PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
-    ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
-    copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
-    """
-    assert launch.job is not None and launch.layout is not None
-    state = recipe_of(launch.job)
-    each = state.master_bytes + state.momentum_bytes + state.variance_bytes
-    if each <= 0:
-        return 0.0
-    params = optimizer_bytes / each
-    roots = takes_roots(launch)
-    speed = any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
-    copied = speed and state.gradient_bytes < 4
-    if speed and launch.layout.zero > 2:
-        params = min(params, SUB_GROUP)
-    return 4.0 * params * (int(roots) + int(copied))
-
-
 def takes_roots(launch: Launch) -> bool:
     """Whether the optimizer is one of PyTorch's that takes a tensor of square roots."""
     optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
@@ -320,35 +249,155 @@ def takes_roots(launch: Launch) -> bool:
     return not of_deepspeed and not any(mark in str(optimizer.value).lower() for mark in WITHOUT_A_ROOT)
 
 
-def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
-    """The settings that set one of our names to a value: the first that the texts have is edited."""
-    if name == "recompute":
-        return [("gradient_checkpointing", "true" if value == "full" else "false")]
-    if name == "loss":
-        return [("use_liger_kernel", "true")]
-    if name == "optimizer":
-        return [("optim", str(value))]
-    if name == "micro_batch":
-        steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
-        names = {one.name for one in launch.settings if one.key in DEEPSPEED}
-        micro = "train_micro_batch_size_per_gpu" if "micro_batch" in names else "per_device_train_batch_size"
-        return [(micro, str(value)), ("gradient_accumulation_steps", str(steps))]
-    if name == "zero":
-        given = {one.name: one.key for one in launch.settings}
-        if "zero" in given:
-            return [(given["zero"], str(value))]
-        strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
-        if "strategy" in given and strategy:
-            return [(given["strategy"], strategy)]
-        return [("fsdp", "full_shard auto_wrap")] if value == 3 else []
-    return []
+def training_arguments(run: Run, words: Any = Words) -> str:
+    """What DeepSpeed's JSON cannot hold of a layout, as TrainingArguments in YAML: the batch, recomputation,
+    the length of a sequence (of TRL's SFTConfig) and the loss."""
+    n = words.plain
+    lines = [
+        f"{KEYS['micro_batch']}: {n(run.micro_batch)}\n",
+        f"{KEYS['accumulated']}: {n(run.micro_batches)}\n",
+        f"{KEYS['checkpointing']}: {words.choose(run.recompute == memory.FULL, 'true', 'false')}\n",
+        f"{KEYS['seq']}: {n(run.seq)}\n",
+        f"{KEYS['bf16']}: true\n",
+        f"{KEYS['deepspeed_file']}: ds_config.json\n",
+    ]
+    if run.loss != "plain":
+        lines.append(f"{KEYS['liger']}: true\n")
+    return "".join(map(str, lines))
 
 
 FUSED = "adamw_torch_fused"  # the same Adam, whose square roots stay in registers
-MOVES = {
-    "micro_batch": (),
-    "recompute": ("none", "full"),
-    "zero": (0, 1, 2, 3),
-    "loss": ("chunked",),
-    "optimizer": (FUSED,),
+MOVES = {"micro_batch": (), "recompute": ("none", "full"), "zero": (0, 1, 2, 3), "loss": ("chunked",)}
+TRAINER_FLAGS = {KEYS[name] for name in ("micro_batch", "checkpointing", "model", "deepspeed_file")} | {
+    "deepspeed_config"
 }
+OF_DEEPSPEED = {
+    "zero_optimization",
+    "zero_allow_untested_optimizer",
+    *(deepspeed.KEYS[name] for name in ("micro_batch", "global_batch")),
+}
+OF_A_FILE = {key.split(".")[0] for key in FIELDS} | {"num_processes", "compute_environment", "num_machines"}
+
+
+class HuggingFace(Framework):
+    """Files and flags of the Trainer and of Accelerate."""
+
+    key = "hugging_face"
+    name = "Hugging Face"
+    place = 35
+    fields = FIELDS
+    unmodelled = UNMODELLED
+    can = deepspeed.CAN
+    new_keys = (Where.FLAG, Where.ARGUMENT)
+    pads = True
+
+    def claims(self, command: Command) -> Claim:
+        """One of the trainer's flags."""
+        return Claim(Sure.ONE_FLAG if command.flags & TRAINER_FLAGS else Sure.NOT, command.script)
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """A DeepSpeed JSON, or a file with one of its keys, which a model's config.json may have too."""
+        tops = {entry.key.split(".")[0] for entry in entries}
+        if notation == "toml":
+            return Sure.NOT
+        if tops & OF_DEEPSPEED:
+            return Sure.OWN_SECTIONS
+        return Sure.ONE_FLAG if tops & OF_A_FILE else Sure.NOT
+
+    def named_model(self, d: Draft) -> Model:
+        """The model that is named."""
+        name = d.given("model")
+        if not name:
+            raise ValueError("no model is named: give model_name_or_path, or its config.json")
+        return named(name)
+
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """Job, layout and precision; what DeepSpeed refuses is noted."""
+        tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
+        if gpus % (tp * cp):
+            d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
+            tp = cp = 1
+        dp = gpus // (tp * cp)
+        zero, shard = sharding(d, dp * cp)
+        micro, batch = batches(d, dp)
+        seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
+        if cp > 1 and seq % (2 * cp):
+            d.refuse(
+                f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq"
+            )
+        recompute = "full" if checkpointed(d) else "none"
+        precision, state = recipe(d)
+        kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
+        d.given("deepspeed_file")
+        if (d.given("finetuning") or "full") not in ("full", "none"):
+            entry = d.settings["finetuning"].entry
+            d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
+        speed = "zero" in d.settings and not d.given("fsdp")
+        job = Job(
+            batch,
+            seq,
+            state,
+            sequence_parallel=tp == 1,
+            flash=kernel not in ("eager", "disabled"),
+            overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
+            gather_context=cp > 1,
+            loss="chunked" if d.given("liger") else "plain",
+        )
+        return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
+
+    def moves(self, launch: Launch) -> dict[str, tuple]:
+        """The optimizer only where it takes a tensor that another does not."""
+        return MOVES | {"optimizer": (FUSED,)} if takes_roots(launch) else MOVES
+
+    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+        """The settings that set one of our names to a value: the first that the texts have is edited."""
+        assert launch.job is not None and launch.layout is not None
+        if name == "recompute":
+            return [(KEYS["checkpointing"], "true" if value == "full" else "false")]
+        if name == "loss":
+            return [(KEYS["liger"], "true")]
+        if name == "optimizer":
+            return [(KEYS["optimizer"], str(value))]
+        if name == "micro_batch":
+            steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
+            names = {one.name for one in launch.settings if one.key in deepspeed.FIELDS}
+            micro = (deepspeed.KEYS if "micro_batch" in names else KEYS)["micro_batch"]
+            return [(micro, str(value)), (KEYS["accumulated"], str(steps))]
+        if name == "zero":
+            given = {one.name: one.key for one in launch.settings}
+            if "zero" in given:
+                return [(given["zero"], str(value))]
+            strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
+            if "strategy" in given and strategy:
+                return [(given["strategy"], strategy)]
+            return [(KEYS["fsdp"], "full_shard auto_wrap")] if value == 3 else []
+        return []
+
+    def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
+        """A DeepSpeed JSON and TrainingArguments."""
+        return deepspeed.written(what, words) + training_arguments(what, words)
+
+    def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
+        """What the optimizer's step takes and gives back, on each GPU.
+
+        PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
+        ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
+        copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
+        """
+        assert launch.job is not None and launch.layout is not None
+        state = recipe_of(launch.job)
+        each = state.master_bytes + state.momentum_bytes + state.variance_bytes
+        if each <= 0:
+            return 0.0
+        params = optimizer_bytes / each
+        roots = takes_roots(launch)
+        speed = (
+            any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
+        )
+        copied = speed and state.gradient_bytes < 4
+        if speed and launch.layout.zero > 2:
+            params = min(params, SUB_GROUP)
+        return 4.0 * params * (int(roots) + int(copied))
+
+
+FRAMEWORK: Framework = HuggingFace()

@@ -4,9 +4,10 @@ not."""
 import pytest
 
 from engine import catalog
-from engine.step import advice, search
-from engine.step.advice import TOOLS, written
-from engine.step.constraints import RUN_BY_SOME
+from engine.frameworks import run_by_some
+from engine.rules import advice
+from engine.rules.advice import TOOLS, written
+from engine.step import search
 from engine.step.layout import Job, Layout, machine
 from tests.said import refused
 
@@ -174,15 +175,15 @@ def test_no_layout_of_the_rules_or_of_their_search_beats_the_planner(run, tools)
     """One of the frameworks can run each of them, so the planner, which asks for no more, finds no worse."""
     key, gpus, batch, seq = RUNS[run]
     model, found = catalog.model(key), verdict(run, tools)
-    planners = search.plan(model, H100, Job(batch, seq), gpus, within=RUN_BY_SOME).best
+    planners = search.plan(model, H100, Job(batch, seq), gpus, within=run_by_some()).best
     for ours in (found.rules, found.search):
-        assert RUN_BY_SOME.allows(model, ours.layout) and ours.step_s >= planners.step_s * (1 - 1e-12)
+        assert run_by_some().allows(model, ours.layout) and ours.step_s >= planners.step_s * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_with_all_tools_the_search_of_the_rules_is_the_planner_s(run):
     key, gpus, batch, seq = RUNS[run]
-    best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus, within=RUN_BY_SOME).best
+    best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus, within=run_by_some()).best
     assert verdict(run, "context").search.step_s == pytest.approx(best.step_s, rel=1e-9)
 
 

@@ -10,14 +10,43 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from engine.launch.texts import Entry, Fault
-
 WHOLE, NUMBER, FLAG, TEXT = "whole", "number", "flag", "text"
 LARGEST = 10**12
 NOTHING = ("", "none", "null", "~", "auto")
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 NOT_READ = "not read: nothing here knows it to change memory or time"
 SHOWN = 60  # characters of a value that a message repeats
+
+
+class Entry(NamedTuple):
+    """One key with its value as text. ``start`` and ``stop`` bound the value in the given text, and ``begin``
+    is where its key stands; they are −1 where that is nowhere in one piece, as with a sum."""
+
+    key: str
+    value: str
+    file: str
+    line: int
+    start: int = -1
+    stop: int = -1
+    begin: int = -1
+
+
+def one_line(text: str, most: int = 400) -> str:
+    """A text on one line and short enough to read."""
+    words = " ".join(text[: 4 * most].split())
+    return words if len(words) <= most else f"{words[:most]} …"
+
+
+class Fault(NamedTuple):
+    """Something wrong with a text or with what it asks for, in one line."""
+
+    file: str
+    line: int  # 0 where it is not about one line
+    words: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        return one_line(f"{place}{self.words}")
 
 
 class Field(NamedTuple):

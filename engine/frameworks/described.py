@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.catalog.models import Model
-from engine.launch.settings import Assumed, Ignored, Refused, Setting
-from engine.launch.texts import Fault
+from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
 from engine.step.layout import Job, Layout
 
 
@@ -31,7 +30,7 @@ class Server:
 class Launch:
     """One launch, with everything that was read, assumed and ignored on the way to it."""
 
-    framework: str
+    framework: str  # a key of ``registry.frameworks``
     model: Model
     gpus: int
     precision: str

@@ -1,5 +1,5 @@
 """A layout found by rules of thumb, as one would on paper, and the search with the same tools, for
-comparison. Both take only what one of ``constraints.FRAMEWORKS`` can run, as the planner does.
+comparison. Both take only what one of ``engine.frameworks`` can run, as the planner does.
 
 The rules, in order of what they rule out:
 
@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine import catalog
 from engine.base import check
+from engine.frameworks import run_by_some
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, RECOMPUTE
 from engine.step import search
-from engine.step.constraints import RUN_BY_SOME, Constraints
+from engine.step.constraints import Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, machine, require_legal
+from engine.step.layout import written as written
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, divisors, leaves_a_chunk_empty
 
 if TYPE_CHECKING:
@@ -179,7 +181,9 @@ def fastest(
 
 def _within(tools: Tools, only: Split | None) -> Constraints:
     """The constraints that leave what the tools support, of all splits or of one."""
-    free = replace(RUN_BY_SOME, zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1))
+    free = replace(
+        run_by_some(), zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1)
+    )
     if only is None:
         return free
     return replace(
@@ -219,12 +223,6 @@ def verdict(model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS
         fastest(model, at, job, gpus, tools, split_of(advised.layout)),
         fastest(model, at, job, gpus, tools),
     )
-
-
-def written(layout: Layout) -> str:
-    """A layout in the usual notation: TP 8 × PP 4 × DP 16."""
-    axes = [("TP", layout.tp), ("CP", layout.cp), ("PP", layout.pp), ("EP", layout.ep), ("DP", layout.dp)]
-    return " × ".join(f"{name} {size}" for name, size in axes if size > 1) or "one GPU"
 
 
 def tuned(

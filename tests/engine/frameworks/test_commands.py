@@ -12,16 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
-from engine.launch import frameworks, known_models
+from engine.frameworks import known_models
+from engine.frameworks.registry import servers as programs
+from engine.launch import reading as readings
+from engine.launch.commands import commands
 from engine.launch.verdict import check_launch
-from engine.serving.deployment import Deployment, Limits, Load, commands, search
-from engine.serving.deployment.commands import PROGRAMS
+from engine.serving.deployment import Deployment, Limits, Load, search
 from engine.serving.deployment.found import Measured
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.step.layout import Machine
 from tests.said import refused
 
+PROGRAMS = tuple(programs())
 KNOWN = tomllib.loads((Path(__file__).parent / "server_flags.toml").read_text(encoding="utf-8"))
 
 
@@ -102,7 +105,7 @@ def servers(text: str, program: str) -> list[str]:
 @settings(max_examples=120, deadline=None)
 def test_every_flag_is_one_that_the_program_has(program, of):
     known = KNOWN[program]
-    for line in lines(commands.commands(of, program)):
+    for line in lines(commands(of, program)):
         words = shlex.split(line)
         for word, value in zip(words, [*words[1:], ""]):
             if word.startswith("--"):
@@ -118,7 +121,7 @@ def test_every_known_flag_can_be_written():
             (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(1, 1, 32))
         ):
             if prefill or replica.dp == 1:
-                text += commands.commands(
+                text += commands(
                     Deployment(
                         *(
                             "deepseek-v3",
@@ -147,11 +150,11 @@ def test_every_known_flag_can_be_written():
 def test_what_is_read_back_is_the_same_deployment(program, of):
     """All that a program has flags for. TensorRT-LLM and Dynamo start replicas one by one, and the first has
     no flag for the format of the cache: a comment says how many, and which."""
-    text = commands.commands(of, program)
+    text = commands(of, program)
     started = servers(text, program)
     assert len(started) == len(pools(of))
     for line, (replicas, one) in zip(started, pools(of)):
-        reading = frameworks.read(line, None)
+        reading = readings.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
         assert (
@@ -185,7 +188,7 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
 @settings(max_examples=60, deadline=None)
 def test_what_has_no_flag_is_a_comment(of):
     for program in PROGRAMS:
-        told = [line for line in commands.commands(of, program).splitlines() if line[0] == "#"]
+        told = [line for line in commands(of, program).splitlines() if line[0] == "#"]
         words = " ".join(told)
         assert ("drafted tokens" in words) == (of.drafts is not None)
         assert ("4 bits" in words) == (of.weights == "int4")
@@ -198,11 +201,11 @@ def test_what_has_no_flag_is_a_comment(of):
 def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be_one(of):
     model = catalog.model(of.model)
     for program in PROGRAMS:
-        text = commands.commands(of, program)
+        text = commands(of, program)
         assert re.search(rf"(serve|--model|--model-path) {model.checkpoint}(-FP8|-AWQ)? ", text)
         assert (f"# {model.checkpoint} is gated: ask for access" in text) == (model.access == "gated")
         assert "name your checkpoint" not in text
-        assert "is gated" not in commands.commands(of, program, "mine/model")
+        assert "is gated" not in commands(of, program, "mine/model")
         most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
         warned = program in ("vllm", "sglang") and most > 8
         assert (f"{most} GPUs by one command" in text) == warned
@@ -211,14 +214,14 @@ def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be
 def test_a_model_without_a_public_checkpoint_is_to_be_named():
     of = planned_of("palm-62b", "bf16")
     for program in PROGRAMS:
-        text = commands.commands(of, program)
+        text = commands(of, program)
         assert "# name your checkpoint: palm-62b is" in text and "is gated" not in text
 
 
 def test_a_checkpoint_that_comes_in_4_bits_takes_no_flag_for_them():
     """vLLM reads MXFP4 from the checkpoint's own configuration; awq_marlin would be refused."""
     for program in PROGRAMS:
-        text = commands.commands(planned_of("gpt-oss-120b", "int4"), program)
+        text = commands(planned_of("gpt-oss-120b", "int4"), program)
         assert "openai/gpt-oss-120b " in text and "MXFP4" in text
         assert "--quantization" not in text and "-AWQ" not in text
 
@@ -238,9 +241,9 @@ def test_each_checkpoint_is_read_back_as_its_model():
 @given(planned())
 @settings(max_examples=5, deadline=None)
 def test_a_name_of_ones_own_and_an_unknown_program(of):
-    assert "vllm serve mine/model " in commands.commands(of, "vllm", "mine/model")
+    assert "vllm serve mine/model " in commands(of, "vllm", "mine/model")
     with refused("program", "vllm, sglang, trtllm, dynamo", "'tgi'"):
-        commands.commands(of, "tgi")
+        commands(of, "tgi")
 
 
 def test_the_cheapest_deployment_is_one_that_check_says_fits():
@@ -250,7 +253,7 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
         catalog.model("llama3-70b"), Machine.of("h100-sxm"), load, Limits(1.0, 0.05), top=1
     ).best
     for program in PROGRAMS:
-        for line in servers(commands.commands(best, program), program):
+        for line in servers(commands(best, program), program):
             report = check_launch(line, gpu="h100-sxm")
             assert report.verdict == "fits", (program, report.verdict)
             assert report.launch.precision == best.weights
@@ -264,7 +267,7 @@ def test_experts_on_many_gpus_are_what_check_says_fits():
     ).best
     assert best.replica.dp > 8
     for program in ("vllm", "sglang", "dynamo"):
-        for line in servers(commands.commands(best, program), program):
+        for line in servers(commands(best, program), program):
             report = check_launch(line, gpu="h100-sxm")
             assert (report.verdict, report.launch.server.dp > 1) == ("fits", True), (program, report.verdict)
     alone = check_launch("vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1", gpu="h100-sxm")

@@ -12,8 +12,10 @@ import numpy as np
 
 from engine import catalog
 from engine.base import units
+from engine.frameworks.registry import servers
+from engine.launch.commands import commands
 from engine.serving import steady_state
-from engine.serving.deployment import commands, runs
+from engine.serving.deployment import runs
 from engine.serving.deployment.found import Deployment
 from engine.serving.deployment.frontier import frontier
 from engine.serving.deployment.load import Limits, Load
@@ -29,8 +31,8 @@ DRAFTS = ("drafted", "accepted", "step_s")
 FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", *DRAFTS, "dollars_per_gpu_hour")
 WHOLE = ("prompt", "output")
 KINDS = 5  # deployments that are shown
-PROGRAMS = tuple(commands.PROGRAMS)
-NAMES = [name for name, _ in commands.PROGRAMS.values()]
+PROGRAMS = tuple(servers())
+NAMES = [each.name for each in servers().values()]
 BINDS = {
     "ttft_s": "the time to the first token: with a replica less it is missed",
     "tpot_s": "the time of a token: with a replica less it is missed",
@@ -162,7 +164,7 @@ def shown(one: Deployment) -> dict[str, Any]:
         "sure": one.sure,
         "binds": BINDS[one.binding],
         "dearer": one.dearer_by,
-        "commands": [commands.commands(one, program) for program in PROGRAMS],
+        "commands": [commands(one, program) for program in PROGRAMS],
     }
 
 

@@ -11,8 +11,10 @@ import pytest
 import engine
 from engine import catalog
 from engine.catalog.models import resized
+from engine.frameworks import deepspeed, torchtitan
+from engine.frameworks.megatron import writer
 from engine.mechanism import memory
-from engine.step import cases, export, planner
+from engine.step import cases, planner
 from engine.step.cases import SCHEDULE_KEYS
 from engine.validation import CASES
 
@@ -31,9 +33,9 @@ RUNS = {  # model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, 
 }
 
 
-def run(name) -> export.Run:
+def run(name) -> cases.Run:
     model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8 = RUNS[name]
-    return export.Run(
+    return cases.Run(
         model,
         tp,
         pp,
@@ -69,7 +71,7 @@ def arguments(text: str) -> dict:
 @pytest.mark.parametrize("name", RUNS)
 def test_megatron_arguments_are_documented_and_say_the_layout(name):
     known, here = DOCUMENTED["megatron"], run(name)
-    found = arguments(export.megatron(here))
+    found = arguments(writer.written(here))
     assert not set(found) - set(known["flags"])
     for flag, choices in known["choices"].items():
         assert found.get(flag) in (None, *choices)
@@ -111,7 +113,7 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
     ],
 )
 def test_megatron_s_defaults_are_gpt_2_s_and_other_models_say_what_they_are(key, flags):
-    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    found = arguments(writer.written(run("classic")._replace(model=catalog.model(key))))
     assert {name: found.get(name) for name in flags} == flags
     assert key != "gpt3-175b" or not {
         "swiglu",
@@ -121,23 +123,23 @@ def test_megatron_s_defaults_are_gpt_2_s_and_other_models_say_what_they_are(key,
 
 
 def test_what_megatron_cannot_do_is_said():
-    assert "no schedule dualpipe" in export.megatron(run("latent experts")) and "1F1B" in export.megatron(
+    assert "no schedule dualpipe" in writer.written(run("latent experts")) and "1F1B" in writer.written(
         run("every second layer")
     )
-    assert "#" not in export.megatron(run("classic"))
-    bloom = export.megatron(run("classic")._replace(model=catalog.model("bloom-176b")))
+    assert "#" not in writer.written(run("classic"))
+    bloom = writer.written(run("classic")._replace(model=catalog.model("bloom-176b")))
     assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
-    kimi = export.megatron(run("latent experts")._replace(model=catalog.model("kimi-k2")))
+    kimi = writer.written(run("latent experts")._replace(model=catalog.model("kimi-k2")))
     assert '"([0]*1+[1]*60)"' in kimi
-    assert '"([0]*3+[1]*58)"' in export.megatron(
+    assert '"([0]*3+[1]*58)"' in writer.written(
         run("latent experts")
-    ) and "--moe-layer-freq 2\n" in export.megatron(run("every second layer"))
+    ) and "--moe-layer-freq 2\n" in writer.written(run("every second layer"))
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_torchtitan_reads_its_file(name):
     known, here = DOCUMENTED["torchtitan"], run(name)
-    found = tomllib.loads(export.torchtitan(here))
+    found = tomllib.loads(torchtitan.written(here))
     float8 = found.pop("quantize", {"linear": {"float8": {}}})["linear"]["float8"]
     assert not set(float8) - set(known["sections"]["quantize.linear.float8"]) and bool(float8) == bool(
         here.fp8
@@ -156,41 +158,41 @@ def test_torchtitan_reads_its_file(name):
     assert passes == (1 if here.pp > 1 else 2048 / (here.micro_batch * here.dp))
     assert split.get("pipeline_parallel_schedule", "1F1B") in known["pipeline_schedules"]
     assert ("pipeline_parallel_schedule" in split) == (here.pp > 1)
-    assert set(export.TORCH_SCHEDULES) == set(SCHEDULE_KEYS) - set(export.NOT_IN_TORCH)
-    assert set(export.TORCH_SCHEDULES.values()) < set(known["pipeline_schedules"])
+    assert set(torchtitan.TORCH_SCHEDULES) == set(SCHEDULE_KEYS) - {"zb-h1", "zb-h2", "dualpipe"}
+    assert set(torchtitan.TORCH_SCHEDULES.values()) < set(known["pipeline_schedules"])
     if (
         here.pp > 1
     ):  # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
         stages = -(-(here.model.depth + 2) // split["pipeline_parallel_layers_per_stage"])
-        assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
+        assert stages % here.pp == 0 or "torchtitan refuses" in torchtitan.written(here)
 
 
 def test_torchtitan_compiles_the_layers_unless_the_schedule_splits_their_backward():
     """The planner's times assume fast kernels, so its file asks for them; with the loss alone left uncompiled
     where the planner's loss is plain."""
     here = run("gpipe")
-    assert tomllib.loads(export.torchtitan(here))["compile"] == {"enable": True, "components": ["model"]}
-    fused = tomllib.loads(export.torchtitan(here._replace(loss="fused")))
+    assert tomllib.loads(torchtitan.written(here))["compile"] == {"enable": True, "components": ["model"]}
+    fused = tomllib.loads(torchtitan.written(here._replace(loss="fused")))
     assert fused["compile"] == {"enable": True}, "torchtitan compiles both by itself"
-    assert "compile" not in tomllib.loads(export.torchtitan(here._replace(eager=True)))
-    for key in export.SPLIT_IN_TORCH:
-        text = export.torchtitan(here._replace(schedule=SCHEDULE_KEYS.index(key), chunks=2, loss="fused"))
+    assert "compile" not in tomllib.loads(torchtitan.written(here._replace(eager=True)))
+    for key in torchtitan.SPLIT:
+        text = torchtitan.written(here._replace(schedule=SCHEDULE_KEYS.index(key), chunks=2, loss="fused"))
         assert "compile" not in tomllib.loads(text) and "not compiled, and slower than planned" in text
 
 
 def test_torchtitan_s_own_count_of_stages():
     """Mixtral's 32 layers and two more on two ranks: 17 a stage. 8 would make five stages, which it
     refuses."""
-    text = export.torchtitan(run("classic")._replace(model=catalog.model("mixtral-8x7b"), pp=2))
+    text = torchtitan.written(run("classic")._replace(model=catalog.model("mixtral-8x7b"), pp=2))
     assert "pipeline_parallel_layers_per_stage = 17\n" in text
 
 
 def test_megatron_takes_equal_chunks_or_a_written_layout_and_a_checkpoint_of_shards():
-    even, sharded = export.megatron(run("interleaved")), export.megatron(run("latent experts"))
+    even, sharded = writer.written(run("interleaved")), writer.written(run("latent experts"))
     assert (
         "--num-virtual-stages-per-pipeline-rank 5\n" in even and "pipeline-model-parallel-layout" not in even
     )
-    uneven = export.megatron(run("interleaved")._replace(chunks=7))
+    uneven = writer.written(run("interleaved")._replace(chunks=7))
     assert (
         "--num-virtual-stages-per-pipeline-rank" not in uneven
         and "--pipeline-model-parallel-layout" in uneven
@@ -200,13 +202,13 @@ def test_megatron_takes_equal_chunks_or_a_written_layout_and_a_checkpoint_of_sha
 
 @pytest.mark.parametrize("name", ["classic", "interleaved", "latent experts", "zb-h2"])
 def test_deepspeed_says_what_its_file_cannot_hold(name):
-    assert export.deepspeed(run(name)) == export.NOT_IN_DEEPSPEED
+    assert deepspeed.written(run(name)) == deepspeed.CUT_ELSEWHERE
 
 
 @pytest.mark.parametrize("name", ["fsdp"])
 def test_deepspeed_reads_its_file(name):
     known, here = DOCUMENTED["deepspeed"]["keys"], run(name)
-    found = json.loads(export.deepspeed(here))
+    found = json.loads(deepspeed.written(here))
     assert not set(found) - set(known[""])
     for section in set(known) - {""}:
         assert not set(found[section]) - set(known[section])
@@ -234,16 +236,16 @@ def _machine():
 
 
 def test_megatron_s_fused_loss():
-    assert "cross-entropy" not in export.megatron(run("classic"))
-    fused = export.megatron(run("classic")._replace(loss="fused"))
+    assert "cross-entropy" not in writer.written(run("classic"))
+    fused = writer.written(run("classic")._replace(loss="fused"))
     assert "--cross-entropy-loss-fusion\n  --cross-entropy-fusion-impl te\n" in fused
-    assert "no chunked loss" in export.megatron(run("classic")._replace(loss="chunked"))
+    assert "no chunked loss" in writer.written(run("classic")._replace(loss="chunked"))
 
 
 def test_megatron_s_modules_and_some_layers():
-    modules = export.megatron(run("classic")._replace(modules=("layernorm", "moe_act")))
+    modules = writer.written(run("classic")._replace(modules=("layernorm", "moe_act")))
     assert "--recompute-granularity selective\n  --recompute-modules layernorm moe_act\n" in modules
-    some = export.megatron(run("interleaved")._replace(recompute_layers=10.0))
+    some = writer.written(run("interleaved")._replace(recompute_layers=10.0))
     assert "--recompute-method block\n  --recompute-num-layers 2\n" in some  # of each of five chunks
 
 
@@ -257,7 +259,7 @@ def unrolled(layout: str) -> list[str]:
 @pytest.mark.parametrize(("layers", "pp", "chunks"), [(80, 4, 7), (61, 8, 2), (90, 4, 4), (32, 3, 2)])
 def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
     here = run("interleaved")._replace(model=resized(LLAMA, layers=layers), pp=pp, chunks=chunks)
-    text = export.megatron(here)
+    text = writer.written(here)
     found = arguments(text)
     assert "#" not in text and "num-virtual-stages-per-pipeline-rank" not in found
     parts = unrolled(found["pipeline-model-parallel-layout"].strip('"'))
@@ -272,7 +274,7 @@ def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
 
 
 def test_a_cut_that_no_first_and_last_chunk_make_even_is_said():
-    text = export.megatron(run("interleaved")._replace(model=resized(LLAMA, layers=61), pp=4, chunks=5))
+    text = writer.written(run("interleaved")._replace(model=resized(LLAMA, layers=61), pp=4, chunks=5))
     assert "write another cut" in text and "pipeline-model-parallel-layout" not in text
 
 
@@ -282,28 +284,28 @@ def test_a_cut_that_no_first_and_last_chunk_make_even_is_said():
 )
 def test_windows_are_written_as_megatron_has_them(key, window, every):
     """gpt-oss: every second layer; Gemma 3: five of six, 52 of 62; Mistral: all."""
-    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    found = arguments(writer.written(run("classic")._replace(model=catalog.model(key))))
     assert (found.get("window-size"), found.get("window-attn-skip-freq")) == (window, every)
 
 
 def test_megatron_counts_embedding_and_loss_where_that_makes_chunks_equal():
     here = run("interleaved")._replace(model=catalog.model("llama3.1-405b"), pp=16, chunks=8)
-    text = export.megatron(here)
+    text = writer.written(here)
     assert (
         "--num-virtual-stages-per-pipeline-rank 8\n" in text and "pipeline-model-parallel-layout" not in text
     )
     assert "--account-for-embedding-in-pipeline-split\n  --account-for-loss-in-pipeline-split\n" in text
-    assert "account-for" not in export.megatron(run("interleaved"))
+    assert "account-for" not in writer.written(run("interleaved"))
 
 
 def test_megatron_s_uneven_ends():
-    text = export.megatron(run("classic")._replace(first_layers=19.0, last_layers=19.0))
+    text = writer.written(run("classic")._replace(first_layers=19.0, last_layers=19.0))
     assert "--decoder-first-pipeline-num-layers 19\n  --decoder-last-pipeline-num-layers 19\n" in text
 
 
 def test_megatron_s_multi_token_prediction():
-    assert "--mtp-num-layers 1\n" in export.megatron(run("latent experts")._replace(mtp=1.0))
-    assert "mtp" not in export.megatron(run("latent experts"))
+    assert "--mtp-num-layers 1\n" in writer.written(run("latent experts")._replace(mtp=1.0))
+    assert "mtp" not in writer.written(run("latent experts"))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_megatron_s_multi_token_prediction():
 )
 def test_the_rotary_base_and_the_norms_epsilon_are_written(key, base, epsilon):
     """As the models' own config.json has them; Megatron-LM's defaults are 10000 and 1e-5."""
-    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    found = arguments(writer.written(run("classic")._replace(model=catalog.model(key))))
     assert (found.get("rotary-base"), found.get("norm-epsilon")) == (base, epsilon)
 
 
@@ -328,7 +330,7 @@ def test_every_model_with_rotations_has_a_base_and_an_own_one_says_that_it_needs
     for key, model in catalog.all_models().items():
         rotary = not model.max_positions and not model.embedding_norm
         assert (model.rotary_base > 0) == rotary, key
-    own = export.megatron(run("classic")._replace(model=replace(LLAMA, rotary_base=0)))
+    own = writer.written(run("classic")._replace(model=replace(LLAMA, rotary_base=0)))
     assert "--rotary-base is yours" in own and "--rotary-base 5" not in own
 
 
@@ -337,16 +339,16 @@ def test_every_model_with_rotations_has_a_base_and_an_own_one_says_that_it_needs
     [("qwen3-32b", True), ("deepseek-v3", True), ("llama3-70b", False), ("olmo2-7b", False)],
 )
 def test_norms_of_heads_and_of_latents_are_written_and_others_are_said(key, normed):
-    text = export.megatron(run("classic")._replace(model=catalog.model(key)))
+    text = writer.written(run("classic")._replace(model=catalog.model(key)))
     assert ("--qk-layernorm\n" in text) == normed
     assert ("further norms" in text) == (key == "olmo2-7b")  # over all heads, which Megatron-LM has not
 
 
 @pytest.mark.parametrize("key", ["llama3-70b", "deepseek-v3", "mixtral-8x7b"])
 def test_torchtitan_s_float8_needs_a_converter_with_or_without_a_flavor(key):
-    here = run("interleaved")._replace(model=catalog.model(key), titan=export.titan_place(key))
-    found = tomllib.loads(export.torchtitan(here))
+    here = run("interleaved")._replace(model=catalog.model(key))
+    found = tomllib.loads(torchtitan.written(here))
     assert found["model"]["converters"] == ["quantize.linear.float8"]
     assert found["quantize"]["linear"]["float8"]["filter_fqns"] == ["output"]
     assert ("flavor" in found["model"]) == (key != "mixtral-8x7b")
-    assert "converters" not in tomllib.loads(export.torchtitan(here._replace(fp8=0.0))).get("model", {})
+    assert "converters" not in tomllib.loads(torchtitan.written(here._replace(fp8=0.0))).get("model", {})

@@ -6,35 +6,18 @@ frameworks are not, and are said so.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.catalog.models import Model
-from engine.launch import (
-    bridge,
-    hugging_face,
-    json,
-    known_models,
-    megatron,
-    servers,
-    shell,
-    toml,
-    torchtitan,
-    yaml,
-)
-from engine.launch.launch import Launch
-from engine.launch.settings import FALSE, FLAG, TRUE, Assumed, Draft, Field, Setting
-from engine.launch.texts import Entry, Fault, Source, Texts, sources
+from engine.frameworks import known_models
+from engine.frameworks.described import Launch
+from engine.frameworks.framework import Claim, Command, Framework, Sure
+from engine.frameworks.registry import frameworks
+from engine.frameworks.settings import FALSE, FLAG, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
+from engine.launch import json, shell, toml, yaml
+from engine.launch.texts import Source, Texts, sources
 
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
-TRAINERS: dict[str, Any] = {
-    "megatron": megatron,
-    "torchtitan": torchtitan,
-    "hugging_face": hugging_face,
-    "bridge": bridge,
-}
-NAMES = {key: module.NAME for key, module in TRAINERS.items()} | {
-    key: program.name for key, program in servers.PROGRAMS.items()
-}
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
@@ -42,31 +25,7 @@ PER_NODE = ("nproc-per-node", "gpus-per-node", "num-gpus", "ntasks-per-node", "n
 NODES = ("nnodes", "num-nodes", "nodes", "num-machines", "n-nodes")
 ALL = ("num-processes", "np", "world-size", "ntasks")
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell lets the programs see
-CONFIG = (
-    "num_hidden_layers",
-    "n_layer",
-    "num_layers",
-    "n_layers",
-    "architectures",
-    "model_type",
-    "text_config",
-)
-SPEED = (
-    "zero_optimization",
-    "train_micro_batch_size_per_gpu",
-    "train_batch_size",
-    "zero_allow_untested_optimizer",
-)
-TITAN = (
-    "training",
-    "parallelism",
-    "activation_checkpoint",
-    "job",
-    "metrics",
-    "experimental",
-    "checkpoint",
-    "model",
-)
+CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
 
 class Reading(NamedTuple):
@@ -80,7 +39,7 @@ class Reading(NamedTuple):
 class Found(NamedTuple):
     """Entries of one framework, where they begin, and in which notation they are written."""
 
-    framework: str
+    framework: Framework
     entries: list[Entry]
     file: str
     line: int
@@ -112,17 +71,17 @@ class Gathered:
         between = self.commands(source) if faults and notation != JSON else []
         self.faults += [] if between else faults[:20]
         self.counted(entries)
-        framework = owner(notation, entries)
-        if framework == "config":
+        framework, sure = owner(notation, entries)
+        if sure < Sure.FLAGS and is_config(notation, entries, sure > Sure.NOT):
             self.configs.append(source)
-        elif framework:
+        elif sure > Sure.NOT:
             self.add(framework, entries, source.name, source.first_line, notation)
         elif not faults:
             words = f"a {notation.upper()} text of no framework that is known here"
             self.faults.append(Fault(source.name, source.first_line, words))
         self.found += between
 
-    def add(self, framework: str, entries: list[Entry], file: str, line: int, notation: str) -> None:
+    def add(self, framework: Framework, entries: list[Entry], file: str, line: int, notation: str) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
         entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
         self.found.append(Found(framework, entries, file, line, notation))
@@ -186,20 +145,13 @@ class Gathered:
     def command(self, words: list[shell.Word]) -> None:
         """One command, if it launches something that is known here."""
         words = inside(words)
-        framework, start = launched(words)
-        if not framework:
+        framework, claim = launched(words)
+        if claim.sure == Sure.NOT:
             return
-        tables: dict[str, dict[str, Field]] = {"megatron": megatron.FIELDS} | {
-            key: program.fields for key, program in servers.PROGRAMS.items()
-        }
-        table = tables.get(framework) or TRAINERS[framework].FIELDS
+        start = claim.start
         self.counted(flags(words[:start], {}, "-")[0])
-        separator = "_" if framework in ("hugging_face", "torchtitan", "bridge") else "-"
-        entries, bare = flags(words[start:], table, separator)
-        if framework in servers.PROGRAMS and not any(e.key in ("model", "model-path") for e in entries):
-            entries += _positional(bare, entries)
-        if framework == "bridge":
-            entries = [*(e for e in entries if "." in e.key or e.key in table), *_overrides(words)]
+        found, bare = flags(words[start:], framework.fields, framework.separator)
+        entries = framework.entries(found, bare, words)
         self.counted(entries)
         self.add(framework, entries, "", words[0].line, SHELL)
 
@@ -231,43 +183,21 @@ def notation_of(text: str) -> str:
     return SHELL
 
 
-def owner(notation: str, entries: list[Entry]) -> str:
-    """The framework of a configuration file; "config" for a model's config.json; empty for none."""
+def owner(notation: str, entries: list[Entry]) -> tuple[Framework, int]:
+    """The framework that is surest that a configuration file is its own, and how sure it is."""
+    found = [(each, each.owns(notation, entries)) for each in frameworks().values()]
+    return max(found, key=lambda pair: pair[1])
+
+
+def is_config(notation: str, entries: list[Entry], claimed: bool) -> bool:
+    """Whether a file is a model's config.json; where a framework might own it, its sizes have to stand
+    there."""
     tops = {e.key.split(".")[0] for e in entries}
-    keys = {e.key for e in entries}
-    if notation == PYTHON:
-        return "bridge"
-    if notation == TOML:
-        return "torchtitan" if tops & set(TITAN) else ""
-    if tops & set(SPEED):
-        return "hugging_face"
-    trainer = {key.split(".")[0] for key in hugging_face.FIELDS}
-    if keys & {"model.tensor_model_parallel_size", "train.global_batch_size", "train.micro_batch_size"}:
-        return "bridge"
-    if {"hidden_size", "n_embd", "d_model", "text_config"} & tops and tops & set(CONFIG):
-        return "config"
-    if tops & trainer or tops & {"num_processes", "compute_environment", "num_machines"}:
-        return "hugging_face"
-    return "config" if notation == JSON and tops & set(CONFIG) else ""
-
-
-TRAINER_FLAGS = frozenset(
-    (
-        "per_device_train_batch_size",
-        "gradient_checkpointing",
-        "model_name_or_path",
-        "deepspeed_config",
-        "deepspeed",
+    if notation in (TOML, PYTHON) or not tops & set(CONFIG.split()):
+        return False
+    return bool({"hidden_size", "n_embd", "d_model", "text_config"} & tops) or (
+        notation == JSON and not claimed
     )
-)
-SCRIPTS = (
-    "pretrain_gpt.py",
-    "pretrain_llama.py",
-    "pretrain_mamba.py",
-    "pretrain_qwen.py",
-    "pretrain_deepseek.py",
-    "pretrain.py",
-)
 
 
 def inside(words: list[shell.Word]) -> list[shell.Word]:
@@ -278,38 +208,15 @@ def inside(words: list[shell.Word]) -> list[shell.Word]:
     return words
 
 
-def launched(words: list[shell.Word]) -> tuple[str, int]:
-    """(framework, index of its first argument) of a command; an empty name if it is none of them."""
+def launched(words: list[shell.Word]) -> tuple[Framework, Claim]:
+    """The framework that is surest that a command starts it, and how sure it is."""
     texts = [word.text for word in words[:5000]]
-    for at, text in enumerate(texts):
-        last = text.rsplit("/", 1)[-1]
-        after = texts[at + 1] if at + 1 < len(texts) else ""
-        if last == "vllm" and after == "serve":
-            return "vllm", at + 2
-        if text.startswith("vllm.entrypoints"):
-            return "vllm", at + 1
-        if text.startswith("sglang.launch_server") or (last == "sglang" and after == "serve"):
-            return "sglang", at + (2 if after == "serve" else 1)
-        if last == "trtllm-serve":
-            return "trtllm", at + (2 if after == "serve" else 1)
     keys = {text.split("=", 1)[0].lstrip("-").replace("-", "_") for text in texts if text.startswith("-")}
     keys |= {text.split("=", 1)[0] for text in texts if "=" in text and not text.startswith("-")}
-    script = next(
-        (i for i, text in enumerate(texts) if text.endswith(".py") or text.startswith("torchtitan.")), -1
-    )
-    start = script + 1 if script >= 0 else 0
-    if any(key.startswith(("training.", "parallelism.", "activation_checkpoint.", "job.")) for key in keys):
-        return "torchtitan", start
-    if any(key.startswith(("model.", "train.")) and key in bridge.FIELDS for key in keys) or "recipe" in keys:
-        return "bridge", start
-    sized = {"tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers", "micro_batch_size"}
-    if len(keys & sized) > 1 or any(text.endswith(SCRIPTS[:5]) for text in texts):
-        return "megatron", start
-    if keys & TRAINER_FLAGS:
-        return "hugging_face", start
-    if any(text.endswith("torchtitan/train.py") for text in texts) or "torchtitan.train" in texts:
-        return "torchtitan", start
-    return "", 0
+    script = next((at + 1 for at, text in enumerate(texts) if text.endswith(".py")), 0)
+    command = Command(texts, keys, script)
+    found = [(each, each.claims(command)) for each in frameworks().values()]
+    return max(found, key=lambda pair: pair[1].sure)
 
 
 def flags(
@@ -361,27 +268,6 @@ def _number(text: str) -> bool:
     return len(text) > 1 and text[1] in "0123456789."
 
 
-def _positional(bare: list[Entry], entries: list[Entry]) -> list[Entry]:
-    """The model of a server, which stands behind ``serve``, or was taken for the value of an unknown flag."""
-    for entry in [*bare, *entries]:
-        if "/" in entry.value or known_models.key_of(entry.value):
-            return [entry._replace(key="model")]
-    return [entry._replace(key="model") for entry in bare[:1]]
-
-
-def _overrides(words: list[shell.Word]) -> list[Entry]:
-    """``model.tensor_model_parallel_size=4``, with or without a plus sign before it."""
-    found = []
-    for word in words:
-        key, equals, value = word.text.partition("=")
-        if equals and not key.startswith("-"):
-            found.append(Entry(key.lstrip("+"), value, "", word.line, *word.span(len(key) + 1)))
-    script = next((w for w in words if w.text.endswith(".py") and "run_" not in w.text), None)
-    if script and not any(e.key == "recipe" for e in found):
-        found.append(Entry("recipe", script.text, "", script.line, *script.span()))
-    return found
-
-
 # -- one launch ----------------------------------------------------------------------------------------------
 def read(texts: Texts, gpus: int | None = None) -> Reading:
     """The launch that these texts describe."""
@@ -402,19 +288,20 @@ def read(texts: Texts, gpus: int | None = None) -> Reading:
                 Fault(source.name, source.first_line, "nothing here launches anything that is known")
             )
     faults += gathered.faults
-    frameworks = list(dict.fromkeys(f.framework for f in gathered.found))
-    if {"megatron", "hugging_face"} == set(
-        frameworks
-    ):  # Megatron-DeepSpeed: arguments, and a JSON beside them
-        frameworks = ["megatron"]
-    if len(frameworks) > 1:
-        places = [next(f for f in gathered.found if f.framework == name) for name in frameworks]
-        told = ", ".join(f"{NAMES[f.framework]} ({f.file}:{f.line})" for f in places)
+    firsts: dict[str, Found] = {}
+    for found in gathered.found:
+        firsts.setdefault(found.framework.key, found)
+    several = list(firsts.values())
+    mains = [
+        one for one in several if all(o is one or o.framework.key in one.framework.beside for o in several)
+    ]
+    if len(several) > 1 and not mains:
+        told = ", ".join(f"{one.framework.name} ({one.file}:{one.line})" for one in several)
         faults.append(
-            Fault("", 0, f"these texts are for {len(places)} frameworks: {told}; check one at a time")
+            Fault("", 0, f"these texts are for {len(several)} frameworks: {told}; check one at a time")
         )
         return Reading(None, faults, given)
-    if not frameworks:
+    if not several:
         if gathered.configs:
             faults.append(
                 Fault("", 0, "a config.json alone launches nothing: add the script or the configuration")
@@ -422,7 +309,7 @@ def read(texts: Texts, gpus: int | None = None) -> Reading:
         return Reading(None, faults, given)
     draft = Draft()
     try:
-        launch = _launch(gathered, draft, frameworks[0], gpus, faults)
+        launch = _launch(gathered, draft, mains[0].framework, gpus, faults)
     except ValueError as error:
         faults += draft.faults
         faults.append(Fault("", 0, str(error)))
@@ -436,30 +323,25 @@ def _placed(found: Found, name: str) -> Found:
 
 
 def _launch(
-    gathered: Gathered, draft: Draft, framework: str, gpus: int | None, faults: list[Fault]
+    gathered: Gathered, draft: Draft, framework: Framework, gpus: int | None, faults: list[Fault]
 ) -> Launch:
-    module: Any = TRAINERS.get(framework)
-    program = servers.PROGRAMS.get(framework)
-    several = [f for f in gathered.found if f.framework == framework]
-    if program and len(several) > 1:
+    several = [f for f in gathered.found if f.framework is framework]
+    if framework.serves and len(several) > 1:
         words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
         faults.append(Fault(several[1].file, several[1].line, words))
         several = several[:1]
-    table, unmodelled = (
-        (program.fields, servers.UNMODELLED) if program else (module.FIELDS, module.UNMODELLED)
-    )
     for found in several:
-        draft.read(found.entries, table, unmodelled)
-    if framework == "megatron":
-        for found in gathered.found:
-            if found.framework == "hugging_face":
-                _deepspeed_beside(draft, found)
-    model = _model(gathered, draft, program or module, framework)
+        draft.read(found.entries, framework.fields, framework.unmodelled)
+    for found in gathered.found:
+        if found.framework is not framework:
+            framework.read_beside(draft, found.entries)
+    model = _model(gathered, draft, framework)
     if model.depth > MOST_LAYERS:
         raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
-    job = layout = server = None
-    if program:
-        server, precision, count = servers.serving(draft, model, program)
+    count = 0 if framework.serves else count_of(gathered.counts, draft, gpus, framework)
+    meant = framework.read(draft, model, count)
+    count = meant.gpus
+    if meant.server:
         there = gpus or (int(gathered.counts[VISIBLE].value) if VISIBLE in gathered.counts else count)
         if count > there:
             draft.refuse(
@@ -469,19 +351,16 @@ def _launch(
             )
         elif count < there:
             draft.assume("gpus", count, f"what the server takes of the {there} GPUs")
-    else:
-        count = count_of(gathered.counts, draft, gpus, framework)
-        job, layout, precision = module.layout(draft, model, count)
     faults += draft.faults
     draft.leave()
     return Launch(
-        framework,
+        framework.key,
         model,
         count,
-        precision,
-        job,
-        layout,
-        server,
+        meant.precision,
+        meant.job,
+        meant.layout,
+        meant.server,
         tuple(
             sorted(
                 (s for s in draft.settings.values() if s.name in draft.used), key=lambda s: (s.file, s.line)
@@ -495,44 +374,23 @@ def _launch(
     )
 
 
-def _deepspeed_beside(draft: Draft, found: Found) -> None:
-    """The part of a DeepSpeed JSON that Megatron-DeepSpeed takes from it: the stage, and what it cannot
-    do."""
-    extra = Draft()
-    extra.read(found.entries, hugging_face.DEEPSPEED, hugging_face.UNMODELLED)
-    draft.unmodelled += extra.unmodelled
-    draft.ignored += extra.ignored
-    zero = extra.settings.get("zero")
-    if zero and zero.value:
-        draft.settings["distributed"] = Setting("distributed", True, zero.entry)
-    for name in ("bf16", "fp16"):
-        if name in extra.settings and name not in draft.settings:
-            draft.settings[name] = extra.settings[name]
-    if zero and zero.value > 1:
-        draft.refuse(
-            "AssertionError: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism", "distributed"
-        )
-
-
-def _model(gathered: Gathered, draft: Draft, module: Any, framework: str) -> Model:
+def _model(gathered: Gathered, draft: Draft, framework: Framework) -> Model:
     """The model: of a config.json if there is one, else of what the launch says."""
     if len(gathered.configs) > 1:
         raise ValueError(f"{len(gathered.configs)} config.json are given: check one model at a time")
-    if gathered.configs and not (framework == "megatron" and "layers" in draft.settings):
-        source = gathered.configs[0]
-        for name in ("model", "model_name", "flavor", "assets", "recipe"):
-            draft.given(name)
-        try:
-            found = known_models.from_config(source.text)
-            return bridge.overridden(draft, found) if framework == "bridge" else found
-        except ValueError as error:
-            raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
-    if framework in servers.PROGRAMS:
-        return servers.model(draft)
-    return module.model(draft)
+    if not gathered.configs:
+        return framework.model_of(draft, None)
+    return framework.model_of(draft, lambda: _of_config(gathered.configs[0]))
 
 
-def count_of(counts: dict[str, Entry], draft: Draft, gpus: int | None, framework: str) -> int:
+def _of_config(source: Source) -> Model:
+    try:
+        return known_models.from_config(source.text)
+    except ValueError as error:
+        raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
+
+
+def count_of(counts: dict[str, Entry], draft: Draft, gpus: int | None, framework: Framework) -> int:
     """How many GPUs: as asked, as the launcher says, or as few as the layout takes."""
     each = next((counts[key] for key in PER_NODE if key in counts), None)
     nodes = next((counts[key] for key in NODES if key in counts), None)
@@ -552,14 +410,12 @@ def count_of(counts: dict[str, Entry], draft: Draft, gpus: int | None, framework
             draft.settings[f"gpus {number}"] = Setting("gpus", int(entry.value), entry)
             draft.used |= {"gpus", f"gpus {number}"}
         return said
-    degrees = [draft.settings[name].value for name in ("tp", "pp", "cp") if name in draft.settings]
     least = 1
-    for degree in degrees:
+    for name in framework.degrees:
+        degree = draft.settings[name].value if name in draft.settings else 1
+        if isinstance(degree, str):
+            degree = int(degree) if degree.isdigit() and len(degree) < 8 else 1
         least *= max(1, degree)
-    for name in ("shard", "replicate"):
-        if framework == "torchtitan" and name in draft.settings:
-            text = str(draft.settings[name].value)
-            least *= max(1, int(text)) if text.isdigit() and len(text) < 8 else 1
     if nodes:
         least = max(least, 8 * int(nodes.value))
     if least > MOST_GPUS:

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.step import export
+from engine.frameworks import deepspeed, torchtitan
 from tests import machine
-from tests.engine.step.test_export import RUNS, run
+from tests.engine.frameworks.test_written import RUNS, run
 
 MISSING = "pip install .[frameworks]"
 ALONE = [name for name in RUNS if all(degree == 1 for degree in RUNS[name][1:4]) and RUNS[name][5] == 1]
@@ -19,7 +19,7 @@ ALONE = [name for name in RUNS if all(degree == 1 for degree in RUNS[name][1:4])
 def test_torchtitan_s_own_class_reads_what_was_meant(name, tmp_path):
     config = pytest.importorskip("torchtitan.config", reason=MISSING)
     here, file = run(name), tmp_path / "job.toml"
-    text = export.torchtitan(here)
+    text = torchtitan.written(here)
     file.write_text(text, encoding="utf-8")
     read = config.ConfigManager().parse_args(["--job.config_file", str(file)])
     split = read.parallelism
@@ -33,10 +33,10 @@ def test_torchtitan_s_own_class_reads_what_was_meant(name, tmp_path):
             assert getattr(getattr(read, section), key) == value, (section, key)
 
 
-@pytest.mark.parametrize("key", list(export.TORCH_SCHEDULES))
+@pytest.mark.parametrize("key", list(torchtitan.TORCH_SCHEDULES))
 def test_pytorch_has_a_class_for_each_schedule_that_is_named(key):
     schedules = machine.torch("torch.distributed.pipelining.schedules")
-    found = schedules.get_schedule_class(export.TORCH_SCHEDULES[key])
+    found = schedules.get_schedule_class(torchtitan.TORCH_SCHEDULES[key])
     several = issubclass(found, schedules.PipelineScheduleMulti)
     assert several == (key in ("interleaved", "zb-v", "dualpipe-v"))
 
@@ -49,7 +49,7 @@ def test_deepspeed_s_own_class_reads_what_was_meant(name, zero, monkeypatch):
     here = run(name)._replace(zero=zero)
     monkeypatch.setattr(config.dist, "get_rank", lambda: 0)  # as in a job that torchrun has started
     ranks = SimpleNamespace(get_data_parallel_world_size=lambda: int(here.dp))
-    read = config.DeepSpeedConfig(json.loads(export.deepspeed(here)), mpu=ranks)
+    read = config.DeepSpeedConfig(json.loads(deepspeed.written(here)), mpu=ranks)
     assert read.zero_config.stage == zero and read.train_batch_size == 2048
     assert read.train_micro_batch_size_per_gpu == here.micro_batch
     assert read.gradient_accumulation_steps == here.micro_batches and read.bfloat16_config.enabled

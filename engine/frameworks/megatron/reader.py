@@ -1,11 +1,8 @@
-"""Megatron-LM's arguments, and those of the programs that grew out of it.
+"""What Megatron-LM's arguments come to: the model, the job and its layout, and the errors that they end in.
 
 Names, defaults and errors: NVIDIA/Megatron-LM megatron/training/arguments.py at commit 000c4ac24f61 (Core
 0.15), ``validate_args`` and the groups; num_microbatches_calculator.py and transformer_config.py for three
-errors.
-
-With ``--deepspeed`` it is Megatron-DeepSpeed, the fork of Megatron-LM 2 that BLOOM was trained with:
-bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
+errors. With ``--deepspeed``: bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
 
 Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and layouts of
 ``--pipeline-model-parallel-layout`` that are not even but for their ends.
@@ -14,140 +11,26 @@ Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from engine import catalog
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
-from engine.launch.known_models import named
-from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.frameworks.framework import Meant
+from engine.frameworks.known_models import named
+from engine.frameworks.megatron.fields import KEYS
+from engine.frameworks.settings import Draft
 from engine.mechanism.memory import MODULES
 from engine.mechanism.pipeline import stage_layers
 from engine.step.layout import Job, Layout
 
-NAME = "Megatron-LM"
-FIELDS = {
-    "num-layers": Field("layers"),
-    "encoder-num-layers": Field("layers"),
-    "hidden-size": Field("hidden"),
-    "ffn-hidden-size": Field("ffn"),
-    "num-attention-heads": Field("heads"),
-    "num-query-groups": Field("kv_heads"),
-    "group-query-attention": Field("grouped", FLAG),
-    "kv-channels": Field("head_dim"),
-    "seq-length": Field("seq"),
-    "encoder-seq-length": Field("seq"),
-    "max-position-embeddings": Field("positions"),
-    "position-embedding-type": Field("position_type", TEXT),
-    "use-rotary-position-embeddings": Field("rotary", FLAG),
-    "no-position-embedding": Field("unplaced", FLAG),
-    "rotary-base": Field("rotary_base"),
-    "normalization": Field("normalization", TEXT),
-    "norm-epsilon": Field("norm_epsilon", NUMBER),
-    "disable-bias-linear": Field("unbiased", FLAG),
-    "add-qkv-bias": Field("qkv_bias", FLAG),
-    "swiglu": Field("gated", FLAG),
-    "qk-layernorm": Field("qk_norm", FLAG),
-    "untie-embeddings-and-output-weights": Field("untied", FLAG),
-    "vocab-size": Field("vocab"),
-    "padded-vocab-size": Field("vocab"),
-    "pad-vocab-size-to": Field("vocab"),
-    "embed-layernorm": Field("embedding_norm", FLAG),
-    "tokenizer-model": Field("tokenizer", TEXT),
-    "multi-latent-attention": Field("latent", FLAG),
-    "q-lora-rank": Field("q_lora"),
-    "kv-lora-rank": Field("kv_lora"),
-    "qk-head-dim": Field("nope_dim"),
-    "qk-pos-emb-head-dim": Field("rope_dim"),
-    "v-head-dim": Field("v_dim"),
-    "window-size": Field("window", TEXT),
-    "window-attn-skip-freq": Field("full_every", TEXT),
-    "attention-dropout": Field("attention_dropout", NUMBER),
-    "hidden-dropout": Field("hidden_dropout", NUMBER),
-    "num-experts": Field("experts"),
-    "moe-router-topk": Field("top_k"),
-    "moe-router-num-groups": Field("expert_groups"),
-    "moe-router-group-topk": Field("top_groups"),
-    "moe-router-score-function": Field("router_scores", TEXT),
-    "moe-router-enable-expert-bias": Field("router_bias", FLAG),
-    "moe-ffn-hidden-size": Field("expert_ffn"),
-    "moe-shared-expert-intermediate-size": Field("shared_ffn"),
-    "moe-layer-freq": Field("moe_every", TEXT),
-    "tensor-model-parallel-size": Field("tp"),
-    "pipeline-model-parallel-size": Field("pp"),
-    "context-parallel-size": Field("cp"),
-    "cp-comm-type": Field("cp_comm", TEXT),
-    "expert-model-parallel-size": Field("ep"),
-    "expert-tensor-parallel-size": Field("expert_tp"),
-    "num-virtual-stages-per-pipeline-rank": Field("interleave"),
-    "num-layers-per-virtual-pipeline-stage": Field("chunk_layers"),
-    "pipeline-model-parallel-layout": Field("pipeline_layout", TEXT),
-    "decoder-first-pipeline-num-layers": Field("first_layers"),
-    "decoder-last-pipeline-num-layers": Field("last_layers"),
-    "account-for-embedding-in-pipeline-split": Field("embedding_counts", FLAG),
-    "account-for-loss-in-pipeline-split": Field("loss_counts", FLAG),
-    "sequence-parallel": Field("sequence_parallel", FLAG),
-    "use-distributed-optimizer": Field("distributed", FLAG),
-    "use-megatron-fsdp": Field("fsdp", FLAG),
-    "use-custom-fsdp": Field("fsdp", FLAG),
-    "use-torch-fsdp2": Field("fsdp2", FLAG),
-    "data-parallel-sharding-strategy": Field("strategy", TEXT),
-    "num-distributed-optimizer-instances": Field("copies"),
-    "overlap-grad-reduce": Field("overlap", FLAG),
-    "overlap-param-gather": Field("overlap_gather", FLAG),
-    "tp-comm-overlap": Field("overlap_tensor", FLAG),
-    "overlap-moe-expert-parallel-comm": Field("overlap_experts", FLAG),
-    "recompute-granularity": Field("granularity", TEXT),
-    "recompute-activations": Field("recompute_activations", FLAG),
-    "checkpoint-activations": Field("checkpointed", FLAG),
-    "recompute-method": Field("recompute_method", TEXT),
-    "recompute-num-layers": Field("recompute_layers"),
-    "recompute-modules": Field("recompute_modules", TEXT),
-    "mtp-num-layers": Field("mtp"),
-    "cross-entropy-loss-fusion": Field("fused_loss", FLAG),
-    "cross-entropy-fusion-impl": Field("loss_impl", TEXT),
-    "no-gradient-accumulation-fusion": Field("unfused", FLAG),
-    "micro-batch-size": Field("micro_batch"),
-    "global-batch-size": Field("global_batch"),
-    "bf16": Field("bf16", FLAG),
-    "fp16": Field("fp16", FLAG),
-    "fp8-format": Field("fp8", TEXT),
-    "fp8-hybrid": Field("fp8_hybrid", FLAG),
-    "grad-reduce-in-bf16": Field("narrow_gradients", FLAG),
-    "accumulate-allreduce-grads-in-fp32": Field("wide_gradients", FLAG),
-    "main-grads-dtype": Field("gradient_dtype", TEXT),
-    "main-params-dtype": Field("master_dtype", TEXT),
-    "exp-avg-dtype": Field("momentum_dtype", TEXT),
-    "exp-avg-sq-dtype": Field("variance_dtype", TEXT),
-    "use-precision-aware-optimizer": Field("aware", FLAG),
-    "optimizer": Field("optimizer", TEXT),
-    "deepspeed": Field("deepspeed", FLAG),
-    "zero-stage": Field("zero"),
-}
-UNMODELLED = {
-    "cpu-offloading-num-layers": "activations offloaded to the host are not modelled",
-    "optimizer-cpu-offload": "an optimizer on the host is not modelled",
-    "overlap-param-gather-with-optimizer-step": "this overlap is not modelled",
-    "fp4-format": "training in fp4 is not modelled",
-    "hybrid-override-pattern": "layers of state-space models are not modelled",
-}
 LARGE_EPSILON = 1e-5  # Megatron-LM's default
-OF_DEEPSPEED = ("tp", "pp", "micro_batch")  # what its fork sets by the same arguments
 WIDTHS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
 
 
 def model(draft: Draft) -> Model:
     """The model that the sizes describe; ValueError for what is missing or contradicts itself."""
     d = draft
-    missing = [
-        key
-        for key, name in (
-            ("num-layers", "layers"),
-            ("hidden-size", "hidden"),
-            ("num-attention-heads", "heads"),
-        )
-        if not d.given(name)
-    ]
+    missing = [KEYS[name] for name in ("layers", "hidden", "heads") if not d.given(name)]
     if missing:
         raise ValueError(f"the model needs --{', --'.join(missing)}: give them, or its config.json")
     hidden, heads, gated = d.given("hidden"), d.given("heads"), bool(d.given("gated"))
@@ -437,7 +320,7 @@ def _is_even(parts: list[int], pp: int, layers: int) -> bool:
     return held == [cut.first, *[cut.full] * (pp - 2), cut.last][:pp]
 
 
-def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
+def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     """Job, layout and precision; what Megatron-LM refuses is noted."""
     tp, pp, cp = (max(1, d.get(name, 1)) for name in ("tp", "pp", "cp"))
     ep = max(1, d.get("ep", 1)) if shape.experts else 1
@@ -498,7 +381,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
         last,
     )
     errors(d, shape, job, found, parallel)
-    return job, found, precision
+    return Meant(gpus, precision, job, found)
 
 
 def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
@@ -572,56 +455,3 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             "parallelism is enabled",
             "overlap_tensor",
         )
-
-
-def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
-    """The arguments that set one of our names to a value; None takes an argument away."""
-    if any(one.name == "deepspeed" for one in launch.settings) and name not in OF_DEEPSPEED:
-        return [("checkpoint-activations", None if value == "none" else "")] if name == "recompute" else []
-    if name == "recompute":
-        if value == "none":
-            return [
-                ("recompute-granularity", None),
-                ("recompute-method", None),
-                ("recompute-num-layers", None),
-                ("recompute-modules", None),
-                ("recompute-activations", None),
-            ]
-        return [
-            ("recompute-granularity", "full"),
-            ("recompute-method", "uniform"),
-            ("recompute-num-layers", "1"),
-            ("recompute-modules", None),
-            ("recompute-activations", None),
-        ]
-    if name == "zero":
-        return [("use-distributed-optimizer", "" if value else None), ("overlap-param-gather", None)]
-    if name == "loss":
-        return [("cross-entropy-loss-fusion", ""), ("cross-entropy-fusion-impl", "te")]
-    if name == "interleave":
-        return [
-            ("num-virtual-stages-per-pipeline-rank", str(value) if value != 1 else None),
-            ("num-layers-per-virtual-pipeline-stage", None),
-        ]
-    if name == "tp":
-        return [("tensor-model-parallel-size", str(value)), ("sequence-parallel", "" if value != 1 else None)]
-    keys = {
-        "pp": "pipeline-model-parallel-size",
-        "cp": "context-parallel-size",
-        "ep": "expert-model-parallel-size",
-        "micro_batch": "micro-batch-size",
-    }
-    return [(keys[name], str(value))] if name in keys else []
-
-
-MOVES = {
-    "micro_batch": (),
-    "recompute": ("none", "full"),
-    "zero": (0, 1),
-    "loss": ("fused",),
-    "tp": (),
-    "pp": (),
-    "cp": (),
-    "ep": (),
-    "interleave": (),
-}

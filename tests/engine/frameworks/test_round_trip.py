@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.launch import frameworks, planned
-from engine.launch.launch import Launch
-from engine.step import export, layout
+from engine.frameworks import deepspeed, hugging_face
+from engine.frameworks.described import Launch
+from engine.launch import planned, reading
+from engine.step import layout
 from engine.step.layout import Job, Layout
 from tests.cases import in_one_test
 
@@ -116,7 +117,7 @@ def same(before: Launch, after: Launch) -> None:
 
 
 def read(text, gpus: int) -> Launch:
-    found = frameworks.read(text, gpus)
+    found = reading.read(text, gpus)
     assert found.launch is not None, [str(fault) for fault in found.faults]
     assert not found.faults, [str(fault) for fault in found.faults]
     return found.launch
@@ -198,8 +199,8 @@ CONFIGS = {
 def test_deepspeed_s_json_with_the_trainer_s_arguments(one):
     run = planned.run_of(one, one.layout)
     texts = {
-        "ds.json": export.deepspeed(run),
-        "args.yaml": export.training_arguments(run),
+        "ds.json": deepspeed.written(run),
+        "args.yaml": hugging_face.training_arguments(run),
         "config.json": CONFIGS[one.model.key],
     }
     same(one, read(texts, one.gpus))
@@ -269,5 +270,9 @@ def test_what_people_run_comes_back_whole(framework, key, a):
     run = planned.run_of(one, a)
     texts = planned.written(one, a)
     if framework == "hugging_face":
-        texts = {"ds": export.deepspeed(run), "args": export.training_arguments(run), "config": CONFIGS[key]}
+        texts = {
+            "ds": deepspeed.written(run),
+            "args": hugging_face.training_arguments(run),
+            "config": CONFIGS[key],
+        }
     same(one, read(texts, a.gpus))

@@ -1,0 +1,151 @@
+"""What the engine asks of a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from engine.frameworks.settings import Draft, Entry, Field, Setting
+from engine.frameworks.writing import Words
+
+if TYPE_CHECKING:
+    from engine.catalog.models import Model
+    from engine.frameworks.described import Launch, Server
+    from engine.step.constraints import Ability
+    from engine.step.layout import Job, Layout
+
+# our names of what says which model is meant, which a config.json overrules
+OF_THE_MODEL = ("model", "model_name", "flavor", "assets", "recipe")
+
+
+class Sure:
+    """How sure a framework may be that a command or a file is its own: the surest takes it."""
+
+    NOT = 0
+    ONE_FLAG = 1
+    FLAGS = 2
+    OWN_KEYS = 3
+    OWN_SECTIONS = 4
+    NAMED = 5
+
+
+class Where:
+    """Where a key goes that no text has yet."""
+
+    FLAG = "before the last flag"
+    BEHIND = "as a flag behind the first value"
+    OVERRIDE = "behind another override"
+    SECTION = "in its section of a TOML file"
+    ARGUMENT = "among the arguments of a YAML file"
+
+
+class Command(NamedTuple):
+    """A command, as a framework looks at it to see whether it is its own."""
+
+    words: list[str]
+    flags: set[str]  # its arguments, with underscores
+    script: int  # the place of the first argument behind the Python file that it runs
+
+
+class Claim(NamedTuple):
+    """How sure a framework is that a command starts it, and the place of its first argument."""
+
+    sure: int
+    start: int = 0
+
+
+class Meant(NamedTuple):
+    """What the settings of a launch come to: a job and a layout, or a server."""
+
+    gpus: int
+    precision: str
+    job: Job | None = None
+    layout: Layout | None = None
+    server: Server | None = None
+
+
+def of_config(d: Draft, config: Callable[[], Model]) -> Model:
+    """The model of a config.json; what else names one is overruled."""
+    for name in OF_THE_MODEL:
+        d.given(name)
+    return config()
+
+
+class Framework(Protocol):
+    """One framework, with what is so unless its module says otherwise.
+
+    Responsibilities:
+
+    - know its own commands and files (``claims``, ``owns``), and what a command's words set (``entries``);
+    - say once with which keys it sets what (``fields``), and which keys nobody here models (``unmodelled``);
+    - say what it can run (``can``), of which a search is told;
+    - read settings as a model (``model_of``) and as a job with a layout, or a server (``read``), and note
+      what the framework itself would refuse;
+    - edit: the settings that set one of our names (``edit``), what may be tried otherwise (``moves``), and
+      where a key goes that no text has (``new_keys``);
+    - write a layout, or a deployment, in its own words (``write``).
+    """
+
+    key: str  # its name in our files and commands
+    name: str  # and for people
+    place: int = 100  # in a list that people choose from
+    serves: bool = False  # or it trains
+    fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
+    unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
+    can: Ability | None = None  # what it runs of the layouts that the search lists, if any
+    separator: str = "_"  # between the words of a key in a command
+    beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
+    degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are
+    new_keys: tuple[str, ...] = (Where.FLAG,)  # where a key goes that no text has: the first place there is
+    tried: dict[str, tuple] = {}  # our names that may be set otherwise -> to what, where not by steps
+    keeps_gradients: bool = False  # in buffers that are made once
+    expands: bool = False  # its own launcher makes the allocator's segments expandable
+    pads: bool = False  # its batches are as long as their longest sequence
+
+    def claims(self, command: Command) -> Claim:
+        """How sure it is that a command starts it."""
+        return Claim(Sure.NOT)
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """How sure it is that a configuration file is its own."""
+        return Sure.NOT
+
+    def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
+        """What a command sets, of its flags, the words that belong to none, and all words."""
+        return found
+
+    def read_beside(self, d: Draft, entries: list[Entry]) -> None:
+        """Take what it needs of a file of one of ``beside``."""
+
+    def named_model(self, d: Draft) -> Model:
+        """The model that the settings name."""
+        raise ValueError("no model is named: give its config.json")
+
+    def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
+        """The model: of a config.json if there is one, else the one that is named."""
+        return self.named_model(d) if config is None else of_config(d, config)
+
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """What the settings come to; what the framework refuses is noted. A server counts its GPUs itself."""
+        raise ValueError("nothing here reads what this framework is started with")
+
+    def moves(self, launch: Launch) -> dict[str, tuple]:
+        """What may be tried of a launch."""
+        return self.tried
+
+    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+        """The settings that set one of our names to a value; None takes a key away."""
+        return []
+
+    def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
+        """A layout (as a ``Run``) or a deployment in its own words; ``said`` is what the launch at hand has
+        set, ``name`` a checkpoint's."""
+        raise ValueError("nothing here writes what this framework is started with")
+
+    def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
+        """What the optimizer's step takes and gives back on each GPU, beside its state."""
+        return 0.0
+
+    def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
+        """The error with which a server ends that has too little room; nothing if it starts."""
+        return "" if cache_bytes > 0 else "torch.OutOfMemoryError: CUDA out of memory."

@@ -1,0 +1,300 @@
+"""What servers share: how the words that start one are read, and how a deployment is written as commands.
+
+A server's module has its arguments, its defaults, what it does with ranks that share experts, and the command
+of one pool; what it has no flag for is a comment. Left out: what a server's profiling run keeps beyond the
+engine's fixed share for the framework, drafts, adapters and pictures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine import catalog
+from engine.catalog.models import Model
+from engine.frameworks.described import Server
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
+from engine.frameworks.known_models import key_of, named, stored_precision
+from engine.frameworks.settings import Draft, Entry, Setting
+from engine.frameworks.writing import Words, keys_of
+
+if TYPE_CHECKING:
+    from engine.frameworks.described import Launch
+    from engine.serving.deployment import Deployment
+    from engine.serving.replica import Replica
+
+DRAFT = "a draft model's memory and time are not modelled"
+UNMODELLED = {
+    "cpu-offload-gb": "weights on the host are not modelled",
+    "speculative-config": DRAFT,
+    "speculative-model": DRAFT,
+    "speculative-algorithm": DRAFT,
+    "speculative-draft-model-path": DRAFT,
+    "enable-lora": "adapters are not modelled",
+    "lora-paths": "adapters are not modelled",
+    "num-gpu-blocks-override": "a cache of a given number of blocks is not modelled",
+}
+STORED = {
+    "fp8": "fp8",
+    "w8a8_fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "modelopt": "fp8",
+    "modelopt_fp8": "fp8",
+    "ptpc_fp8": "fp8",
+    "awq": "int4",
+    "awq_marlin": "int4",
+    "gptq": "int4",
+    "gptq_marlin": "int4",
+    "marlin": "int4",
+    "bitsandbytes": "int4",
+    "bnb": "int4",
+    "modelopt_fp4": "fp4",
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "w8a8_int8": "int8",
+    "gguf": "int4",
+}
+UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}
+BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
+PER_LINE = 100  # characters
+USUAL_NODE = 8  # GPUs
+
+
+class Pool(NamedTuple):
+    """Equal replicas that do the same."""
+
+    role: str
+    replicas: int
+    of: Replica
+
+
+class Serving(Framework):
+    """A server: the word that starts it, and its flags."""
+
+    serves = True
+    unmodelled = UNMODELLED
+    separator = "-"
+    new_keys = (Where.FLAG, Where.BEHIND)
+    program = ""  # what starts it, with ``serve`` behind it unless it does so alone
+    alone = False
+    module = ""  # or how the Python module is called that does
+    joins = "-"  # between the words of a flag that is written
+    share = 0.9  # of the memory that it takes by default …
+    of_rest = False  # … or of what is left beside the weights
+    requests = 256  # at once, by default
+    limits_all = False  # whether its limits are those of all groups that share experts together
+    of_fp8 = ""  # what its checkpoint in fp8 has to be
+    by_one_command = True  # whether a command may start several replicas
+
+    def claims(self, command: Command) -> Claim:
+        """Its program or its module is named."""
+        words = command.words
+        for at, word in enumerate(words):
+            serve = at + 1 < len(words) and words[at + 1] == "serve"
+            started = self.program and word.split("/")[-1] == self.program and (serve or self.alone)
+            if started or (self.module and word.startswith(self.module)):
+                return Claim(Sure.NAMED, at + (2 if serve else 1))
+        return Claim(Sure.NOT)
+
+    def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
+        """The flags, and the model, which stands behind ``serve``, or was taken for an unknown flag's
+        value."""
+        if any(entry.key in self.fields and self.fields[entry.key].name == "model" for entry in found):
+            return found
+        for entry in [*bare, *found]:
+            if "/" in entry.value or key_of(entry.value):
+                return [*found, entry._replace(key="model")]
+        return found + [entry._replace(key="model") for entry in bare[:1]]
+
+    def named_model(self, d: Draft) -> Model:
+        """The model that is named."""
+        name = d.given("model")
+        if not name:
+            raise ValueError(
+                "no model is named: write it behind `serve`, or give --model, or its config.json"
+            )
+        return named(name)
+
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """The server, the format of its products, and the GPUs of all its replicas."""
+        tp, pp = max(1, d.get("tp", 1)), max(1, d.get("pp", 1))
+        replicas = max(1, d.given("replicas") or 1)
+        share = d.get("share", self.share)
+        if not 0 < share <= 1:
+            d.refuse(
+                f"ValueError: {self.flag('share')[0][2:]} must be above 0 and at most 1, got {share:g}.",
+                "share",
+            )
+            share = self.share
+        text = d.given("longest")
+        longest = (_tokens(d, text) if text else None) or shape.max_context
+        if not text:
+            d.assume("longest", longest, "the model's own limit")
+        requests = max(1, d.get("requests", self.requests))
+        stored = STORED.get((d.given("quantization") or "").lower()) or stored_precision(
+            d.given("model") or ""
+        )
+        kept = (d.get("kv", "auto", "16 bits") or "auto").lower()
+        kind = (d.given("dtype") or "bfloat16").lower()
+        precision = (
+            "fp32" if kind in ("float32", "float") else "fp16" if kind in ("half", "float16") else "bf16"
+        )
+        if stored == "fp8":
+            precision = "fp8"
+        for name in ("eager", "exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
+            d.given(name)
+        tp, dp, replicas = self.spread(d, shape, tp, replicas)
+        if shape.heads % tp:
+            d.refuse(
+                f"ValueError: Total number of attention heads ({shape.heads}) must be divisible by tensor "
+                f"parallel size ({tp}).",
+                "tp",
+            )
+        kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
+        chunk = d.given("chunk") or None
+        if self.limits_all and dp > 1:
+            requests, chunk = max(1, requests // dp), chunk and chunk // dp
+        server = Server(tp, pp, replicas, share, self.of_rest, longest, requests, stored, kv, chunk, dp)
+        return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def spread(self, d: Draft, shape: Model, tp: int, replicas: int) -> tuple[int, int, int]:
+        """Tensor ranks, groups of them that share the experts, and replicas."""
+        return tp, 1, replicas
+
+    def flag(self, name: str, *value: str) -> tuple[str, ...]:
+        """The flag for one of our names, or one that is only written, with its value."""
+        return f"--{keys_of(self.fields).get(name, name).replace('-', self.joins)}", *value
+
+    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+        """The flag that sets one of our names."""
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        return [(self.flag(name)[0][2:], text)] if name in keys_of(self.fields) else []
+
+    def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
+        """The lines that start a deployment, each pool by one command; ``name`` is the checkpoint's, unless
+        given the model's public repository on Hugging Face, or the catalogue's key where there is none."""
+        of: Deployment = what
+        told = [_heading(of, self.name), *([] if name else _named(of)), *self.notes(of)]
+        lines = self.front(of)
+        for pool in _pools(of):
+            lines += self.started(of, name or checkpoint(of) or of.model, pool)
+        return "\n".join([f"# {line}" for line in told] + lines) + "\n"
+
+    def front(self, of: Deployment) -> list[str]:
+        """What stands in front of the servers."""
+        return []
+
+    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+        """The command of a pool."""
+        raise ValueError("no command starts this server")
+
+    def notes(self, of: Deployment) -> list[str]:
+        """What the flags cannot say."""
+        told = self.stored(of)
+        if of.drafts is not None:
+            told.append(
+                f"{of.drafts.drafted} drafted tokens a step were planned: name your drafts to the server"
+            )
+        if max(of.reads.gpus, of.replica.gpus) > USUAL_NODE:
+            told.append(
+                "a replica on several nodes: the command runs on each, with the flags that name the node's"
+            )
+            told.append("rank and the first one's address")
+        together = max(
+            pool.replicas * pool.of.gpus if pool.of.dp == 1 and pool.replicas > 1 else 0
+            for pool in _pools(of)
+        )
+        if self.by_one_command and together > USUAL_NODE:
+            told.append(
+                f"{together} GPUs by one command: on nodes of {USUAL_NODE} give each node its share of the"
+            )
+            told.append("replicas by a command of its own, or add the flags that name the nodes")
+        return told + self.beside_pools(of)
+
+    def stored(self, of: Deployment) -> list[str]:
+        """What the checkpoint has to be."""
+        if stored_in_4_bits(of):
+            return ["this checkpoint is in 4 bits (MXFP4) as it comes"]
+        if of.weights == "int4":
+            return ["the checkpoint has to be one in 4 bits (AWQ or GPTQ): name yours"]
+        return [self.of_fp8] if of.weights == "fp8" and self.of_fp8 else []
+
+    def beside_pools(self, of: Deployment) -> list[str]:
+        """What two pools need beside their servers."""
+        router = "in front of the two pools stands a router of yours, which sends each request to both"
+        return [router] if of.apart else []
+
+    def quantization(self, of: Deployment) -> list[tuple[str, ...]]:
+        """The flag for the format of the weights, where one is needed."""
+        if of.weights == "bf16" or stored_in_4_bits(of):
+            return []
+        return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+
+
+def _pools(of: Deployment) -> list[Pool]:
+    if not of.apart:
+        return [Pool(BOTH, of.replicas, of.replica)]
+    return [Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica)]
+
+
+def _tokens(d: Draft, text: str) -> int | None:
+    """A number of tokens, which may be written 32k; None if it is no number."""
+    scale = UNITS.get(text[-1:], 1)
+    digits = text[:-1] if scale > 1 else text
+    if not digits.isdigit() or len(digits) > 12 or not int(digits):
+        d.refuse(f"ValueError: {text[:20]!r} is no number of tokens", "longest")
+        return None
+    return int(digits) * scale
+
+
+def _heading(of: Deployment, name: str) -> str:
+    """What the commands start."""
+    pools = (
+        f"{of.prefill_replicas} that prefill and {of.decode_replicas} that decode" if of.apart else "alike"
+    )
+    return (
+        f"{name}: {of.split} on {of.gpu}, {pools}, {of.weights} weights, "
+        f"for {of.load.per_s:g} requests a second"
+    )
+
+
+def checkpoint(of: Deployment) -> str:
+    """The model's public repository on Hugging Face; empty for one that has none, or is none of the
+    catalogue's."""
+    known = catalog.all_models()
+    return known[of.model].checkpoint if of.model in known else ""
+
+
+def _named(of: Deployment) -> list[str]:
+    """What the commands take as the model, where nobody has named one."""
+    name = checkpoint(of)
+    if not name:
+        return [f"name your checkpoint: {of.model} is this catalogue's key, and we know of no public one"]
+    if catalog.model(of.model).access == "gated":
+        return [f"{name} is gated: ask for access on huggingface.co, and set HF_TOKEN"]
+    return []
+
+
+def stored_in_4_bits(of: Deployment) -> bool:
+    """Whether the public checkpoint has its weights in 4 bits already, so that no flag says so."""
+    known = catalog.all_models()
+    return of.weights == "int4" and of.model in known and known[of.model].stored == "mxfp4"
+
+
+def command(words: list[tuple[str, ...]], start: str) -> list[str]:
+    """One command, its flags on as many lines as they need."""
+    lines = [start]
+    for flag in words:
+        text = " ".join(flag)
+        if len(lines[-1]) + len(text) + 3 > PER_LINE:
+            lines[-1] += " \\"
+            lines.append(f"  {text}")
+        else:
+            lines[-1] += f" {text}"
+    return lines
+
+
+def each(pool: Pool) -> str:
+    """Above the command of one replica: how many of them."""
+    what = f"that {pool.role}" if pool.role else "alike"
+    count = "once" if pool.replicas == 1 else f"{pool.replicas} times"
+    return f"# {count}, on {pool.of.gpus} GPUs{'' if pool.replicas == 1 else ' each'}, {what}:"

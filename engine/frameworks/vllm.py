@@ -1,0 +1,126 @@
+"""vLLM: ``vllm serve``.
+
+Names and defaults: vllm-project/vllm vllm/engine/arg_utils.py at commit 001999d2 and later names of the same;
+written are those of commit 99d7eb5d (0.12 in the making). Errors: v1/core/kv_cache_utils.py and config.py.
+The connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
+connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
+deployment (v0.12.0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.catalog.models import Model
+from engine.frameworks.described import Server
+from engine.frameworks.framework import Framework
+from engine.frameworks.servers import READS, Pool, Serving, command, each
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.mechanism import memory
+
+if TYPE_CHECKING:
+    from engine.serving.deployment import Deployment
+
+FIELDS = {
+    "model": Field("model", TEXT),
+    "tensor-parallel-size": Field("tp"),
+    "tp": Field("tp"),
+    "pipeline-parallel-size": Field("pp"),
+    "pp": Field("pp"),
+    "data-parallel-size": Field("replicas"),
+    "dp": Field("replicas"),
+    "gpu-memory-utilization": Field("share", NUMBER),
+    "max-model-len": Field("longest", TEXT),
+    "max-num-seqs": Field("requests"),
+    "max-num-batched-tokens": Field("chunk"),
+    "quantization": Field("quantization", TEXT),
+    "q": Field("quantization", TEXT),
+    "kv-cache-dtype": Field("kv", TEXT),
+    "dtype": Field("dtype", TEXT),
+    "enable-expert-parallel": Field("expert_parallel", FLAG),
+    "all2all-backend": Field("exchange", TEXT),
+    "enable-dbo": Field("halves", FLAG),
+    "enable-eplb": Field("balanced", FLAG),
+    "trust-remote-code": Field("trusted", FLAG),
+    "enforce-eager": Field("eager", FLAG),
+    "enable-prefix-caching": Field("prefixes", FLAG),
+    "enable-chunked-prefill": Field("chunked", FLAG),
+    "disable-log-requests": Field("quiet", FLAG),
+    "disable-log-stats": Field("quiet", FLAG),
+    "enable-auto-tool-choice": Field("tools", FLAG),
+}
+KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
+GIB = 2.0**30
+
+
+class Vllm(Serving):
+    """Its data-parallel ranks share experts where that is asked."""
+
+    key = "vllm"
+    name = "vLLM"
+    place = 50
+    fields = FIELDS
+    program = "vllm"
+    module = "vllm.entrypoints"
+    share = memory.SERVER_SHARE
+
+    def spread(self, d: Draft, shape: Model, tp: int, replicas: int) -> tuple[int, int, int]:
+        """Replicas become groups that share the experts."""
+        asked = d.given("expert_parallel")
+        return (tp, replicas, 1) if asked and shape.experts and replicas > 1 else (tp, 1, replicas)
+
+    def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
+        """No block, or too few for the longest request."""
+        if cache_bytes <= 0:
+            return (
+                "ValueError: No available memory for the cache blocks. Try increasing "
+                "`gpu_memory_utilization` when initializing the engine."
+            )
+        if needed_bytes <= cache_bytes:
+            return ""
+        return (
+            f"ValueError: To serve at least one request with the models's max seq len ({server.longest}), "
+            f"({needed_bytes / GIB:.2f} GiB KV cache is needed, which is larger than the available KV cache "
+            f"memory ({cache_bytes / GIB:.2f} GiB). Based on the available memory, the estimated maximum "
+            f"model length is {longest}. Try increasing `gpu_memory_utilization` or decreasing "
+            "`max_model_len` when initializing the engine."
+        )
+
+    def replica(self, of: Deployment, pool: Pool, among: int) -> list[tuple[str, ...]]:
+        """The flags of one replica, or of ``among`` equal ones."""
+        flags = [self.flag("tp", f"{pool.of.tp}")]
+        if among:
+            flags.append(self.flag("replicas", f"{among}"))
+        if pool.of.pp > 1:
+            flags.append(self.flag("pp", f"{pool.of.pp}"))
+        if pool.of.dp > 1:
+            flags += [
+                self.flag("replicas", f"{pool.of.dp}"),
+                self.flag("expert_parallel"),
+                self.flag("exchange", f"deepep_{'high_throughput' if pool.role == READS else 'low_latency'}"),
+                self.flag("halves"),
+                self.flag("balanced"),
+            ]
+        flags += [
+            self.flag("longest", f"{of.longest}"),
+            self.flag("requests", f"{of.largest_batch * pool.of.pp}"),
+            self.flag("chunk", f"{of.chunk}"),
+            self.flag("chunked"),
+        ]
+        flags += self.quantization(of)
+        if of.kv_precision == "fp8":
+            flags.append(self.flag("kv", "fp8"))
+        if of.load.prefix_share:
+            flags.append(self.flag("prefixes"))
+        if pool.role:
+            flags.append(self.flag("kv-transfer-config", f"'{KV_CONNECTOR}'"))
+        return flags
+
+    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+        """The replicas of a pool by one command, unless their GPUs share experts: then each by its own."""
+        if pool.of.dp > 1:
+            return [each(pool), *command(self.replica(of, pool, 0), f"vllm serve {name}")]
+        return command(self.replica(of, pool, pool.replicas), f"vllm serve {name}")
+
+
+FRAMEWORK: Framework = Vllm()
