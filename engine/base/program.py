@@ -27,6 +27,7 @@ class Program(Protocol):
 
     def __call__(self, *args: Any) -> dict[str, Any]:
         """The algorithm's outputs by name, for these arguments."""
+        ...
 
 
 def program(

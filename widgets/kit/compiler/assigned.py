@@ -38,6 +38,7 @@ class Function(Protocol):
 
     def refuse(self, node: ast.AST, what: str, instead: str = "") -> NoReturn:
         """Stop, because ``what`` at this node cannot be translated; ``instead`` says what to write."""
+        ...
 
 
 class Assigned:

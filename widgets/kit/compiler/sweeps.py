@@ -31,9 +31,11 @@ class Outside(Protocol):
 
     def name(self, node_id: int, /) -> str:
         """The name of a node's value."""
+        ...
 
     def value(self, value: Any, /) -> str:
         """The JavaScript of an output."""
+        ...
 
 
 class Loops(Steps):

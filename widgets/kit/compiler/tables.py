@@ -30,6 +30,7 @@ class Tabulated(Protocol):
     @classmethod
     def controls(cls) -> dict[str, Any]:
         """The widget's controls by name."""
+        ...
 
 
 def stops(control: Any) -> list[Any]:
