@@ -45,7 +45,7 @@ class Decode:
     ramp_s: float
     join_s: float
     warm: float  # how many times faster a cache is read from L2 than from memory
-    packs_always: float  # 1.0 where query heads of a group share a block even under a window (FA2: 0.0)
+    packs_always: float  # 1.0: query heads of a group share a block even under a window (FA2: 0.0)
 
 
 @ops.remembered
@@ -108,7 +108,8 @@ def prefill_s(
     window: Real = 0.0,
     cache_bytes: Real = 2.0,
 ) -> Real:
-    """The same while serving: a kernel of its own also writes the new keys and values into the cache."""
+    """The forward time of ``fused_s`` while serving, where a separate kernel also writes the new keys and
+    values into the cache."""
     if not check.is_trusted():
         check.positive(cache_bytes=cache_bytes)
     written = batch * tokens * head_dim * kv_heads * (4.0 + 2.0 * cache_bytes)

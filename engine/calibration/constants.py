@@ -3,12 +3,12 @@
 There are five numbers, each with a physical meaning, none specific to a model, a row or a cluster. Four are
 fitted; one (a launch) is taken from others' measurements. Products, attention, experts and collectives inside
 a box are fitted on separate measurements, chip by chip (``products``, ``attention``, ``grouped``,
-``exchange``, ``fitted.toml``); α of a network hop comes from the catalogue, by link.
-Four more fitted numbers are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``,
-memory of older software, ``step.COPYING_SLOWS``, what overlap does not hide, ``launch_costs.EXPERT_KERNELS``,
-launches of a layer of experts, and ``validation.TORCH_CALL_S``, of one benchmark. Two are counted on
-measurements and not fitted to times, ``matmul.SERVER_MULTIPLIES`` and ``matmul.CLOCKS``. What was measured of
-a chip (its best matrix product) is data, with its source in ``catalog/achievable.toml``.
+``exchange``, ``fitted.toml``); α of a network hop comes from the catalogue, by link. Four more fitted numbers
+are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``, memory of older
+software, ``step.COPYING_SLOWS``, what overlap does not hide, ``launch_costs.EXPERT_KERNELS``, launches of a
+layer of experts, and ``validation.TORCH_CALL_S``, of one benchmark. Two more, ``matmul.SERVER_MULTIPLIES``
+and ``matmul.CLOCKS``, were counted in measurements and not fitted to times. The best matrix product measured
+on each chip is data, with its source in ``catalog/achievable.toml``.
 
 The rows that a constant was fitted on are marked ``fitted`` in the published cases, and ``python -m engine
 validate`` reports them separately. The first three are fitted together, by least squares of the logarithms,
@@ -35,14 +35,14 @@ class Calibration:
     # the power. Fitted on: the same rows and two on GB200, one on V100 (all nineteen fit all three).
     matmul_power: float = 0.147
     # Kernels between the products (norms, activations, the optimizer) reach this share of the HBM bandwidth.
-    # Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94); the rows
-    # would have less.
+    # Fitted on: the training rows above, but no lower than the slowest streaming kernel measured (they reach
+    # 0.74 to 0.94); the rows alone would fit a smaller share.
     memory_share: float = 0.74
     # No kernel takes less of the GPU than this from one start to the next, 3.8 µs.
     # Measured, not fitted: 20 short kernels launched asynchronously (NVIDIA, "Getting started with CUDA
     # graphs"). In a graph it would be 3.4.
     launch_s: float = launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S
-    # Through NICs a ring carries this share of their line rate.
+    # A ring through NICs reaches this share of their line rate.
     # Fitted on: NVIDIA's table for nodes of DGX H100 with 8 × 400 Gb/s.
     network_share: float = 0.92
 

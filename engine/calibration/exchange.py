@@ -29,9 +29,9 @@ class Fabric:
     middle_s: float  # extra time per step with the middle protocol …
     middle: float  # … which reaches this share of the rate
     late_s: float  # extra time per step with the protocol that fills the wires
-    late_direct_s: float  # the same for an all-to-all exchange, once
+    late_direct_s: float  # extra time of an all-to-all exchange with that protocol, paid once
     low: float  # share of the rate that the low-latency protocol reaches
-    direct_low: float  # the same for an all-to-all exchange
+    direct_low: float  # share of the rate that it reaches in an all-to-all exchange
     reduce_bytes_per_s: tuple[float, float, float]
     gather_bytes_per_s: tuple[float, float, float]
     direct_bytes_per_s: tuple[float, float, float]
@@ -82,9 +82,9 @@ def _lowest_s(wire_s, low, middle_s, middle, late_s):
 
 
 def all_reduce_s(buffer_bytes: Real, ranks: Real, at: Fabric, in_switch: Real = 0.0) -> Real:
-    """2·(n − 1) steps, and 2·(n − 1)/n of the buffer over the bus bandwidth. That is a ring's count, used
-    even where the switch sums (NVLS), whose rate then exceeds the ring's. ``in_switch`` is 1.0 there: beyond
-    the eight ranks that were measured, its number of steps no longer grows."""
+    """2·(n − 1) steps, and 2·(n − 1)/n of the buffer over the bus bandwidth. This is how a ring counts. It is
+    used even where the switch sums (NVLS), and the fitted rate then exceeds the ring's. With ``in_switch``
+    1.0 the number of steps stops growing beyond the eight ranks that were measured."""
     wire_s = 2.0 * (ranks - 1.0) / ranks * buffer_bytes / of_ranks(at.reduce_bytes_per_s, ranks)
     counted = ops.where(in_switch > 0.0, ops.minimum(1.0 * ranks, MOST_MEASURED), ranks)
     steps = 2.0 * (counted - 1.0)

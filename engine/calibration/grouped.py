@@ -45,11 +45,11 @@ def experts_s(
 
     A launch, and a fixed time per expert held. The weights of the experts in use are read once, overlapped
     with 2·h·f FLOPs per row and matrix, where each expert's rows are padded by part of a tile; this is slower
-    where there are fewer tiles than multiprocessors, and never faster than a wave of tiles takes along k. To
-    that come permuting and summing the rows, and scanning the group's tokens. ``weight_bytes`` is of a weight
-    stored in another format than the kernel's, ``cold`` the share of the weights that is not already in the
-    L2 cache, for benchmarks that repeat one layer. Leaves out the router's product, shared experts and all
-    communication.
+    where there are fewer tiles than multiprocessors, and never faster than a wave of tiles takes along k.
+    Added to this are permuting and summing the rows, and scanning the group's tokens. ``weight_bytes`` is the
+    size of a weight that is stored in another format than the kernel's; ``cold`` is the share of the weights
+    that is not already in the L2 cache, for benchmarks that repeat one layer. Leaves out the router's
+    product, shared experts and all communication.
     """
     if not check.is_trusted():
         check.positive(local_rows=local_rows, touched=touched, held=held, tokens=tokens)
@@ -75,11 +75,12 @@ def trained_experts_s(
     sum_bytes: Real,
     at: Experts,
 ) -> tuple[Real, Real, Real]:
-    """The same layer in training: forward, backward, and of the latter the products for weight gradients.
+    """The times of a layer of experts in training: of the forward pass, of the backward pass, and of the part
+    of the backward pass that computes weight gradients.
 
-    The gradient of the input takes the products of the forward pass again. That of the weights has the
-    expert's rows along k and is added to a sum of ``sum_bytes`` a weight. The rows' gradients are permuted
-    and summed as the rows were, and the activation function reads its inputs once more.
+    The gradient of the input repeats the products of the forward pass. The gradient of the weights is a
+    product with the expert's rows along k, added to a sum of ``sum_bytes`` a weight. The rows' gradients are
+    permuted and summed as the rows were, and the activation function reads its inputs once more.
     """
     forward_s = experts_s(local_rows, touched, held, tokens, hidden, width, gated, at)
     weights = touched * (2.0 + gated) * hidden * width
@@ -95,8 +96,8 @@ def trained_experts_s(
 
 
 def _around_s(held, tokens, hidden, at):
-    """What a layer costs beside its products and its rows: launches, each expert that the rank holds, and the
-    group's tokens looked through."""
+    """The time that a layer takes in addition to its products and its rows: launches, a fixed time for each
+    expert that the rank holds, and scanning the group's tokens."""
     return at.launch_s + held * at.expert_s + tokens * hidden * 4.0 / at.token_bytes_per_s
 
 

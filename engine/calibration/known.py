@@ -167,7 +167,7 @@ def prefill_rates(c: dict, of: Sheet, family: str) -> Prefill:
 
 
 def _block_s(c: dict, of: Sheet) -> float:
-    """What a thread block costs beside its work; nothing on a chip that has no waves of small tiles."""
+    """The time of a thread block in addition to its work; 0 on a chip that has no waves of small tiles."""
     return c["block_s"] if of.multiprocessors >= FEWEST_WAVES else 0.0
 
 
@@ -252,8 +252,8 @@ def mapped_rates(c: dict, of: Sheet, framework: str) -> Mapped:
 
 
 def rows_rates(c: dict, of: Sheet, key: str) -> Rows:
-    """Tokens between expert ranks, as shares of the link; rows have the key's format: DeepEP's take 8 bits
-    out and 16 back."""
+    """Tokens between expert ranks, as shares of the link. Rows have the format that the key names; DeepEP
+    dispatches rows of 8 bits and combines rows of 16."""
     sixteen = key.endswith((".bf16", ".combine"))
     return Rows(
         bytes_per_s=c["link"] * of.link_bytes_per_s,
@@ -403,8 +403,9 @@ HOPPERS_OWN = "flash_attn_fa3.bf16"
 
 
 def flash_2(gpu_key: str) -> Prefill:
-    """FlashAttention-2 over new tokens. A Hopper's own kernels are faster, and slowed down to its published
-    rate; elsewhere it is the measured kernel, or nearly as fast."""
+    """FlashAttention-2 over new tokens. The kernels measured on Hopper are faster, so
+    their rates are scaled down to the published one; on other GPUs it is the measured kernel, or nearly as
+    fast."""
     rates = attention("prefill", gpu_key).rates
     if HOPPERS_OWN not in families("prefill", gpu_key):
         return rates
@@ -413,9 +414,9 @@ def flash_2(gpu_key: str) -> Prefill:
 
 
 def box_of(gpu_key: str) -> str:
-    """The GPU whose measured box is used for this one: its own where it was measured, else the one with the
-    most similar wires. Cards whose driver has no peer-to-peer transfer through the host's memory, like the
-    L40S of the measured box."""
+    """The GPU whose measured box is used for this GPU: itself if it was measured, else the one with the most
+    similar wires. Cards whose driver has no peer-to-peer transfer go through the host's memory, like the L40S
+    of the measured box."""
     if gpu_key in fitted()["constants"]["collective"]["nccl"]:
         return gpu_key
     gpu = catalog.gpu(gpu_key)
@@ -432,8 +433,8 @@ def _between(kind: str, key: str, gpu_key: str) -> Known:
 
 
 def collective(gpu_key: str) -> Known:
-    """NCCL inside one box or NVLink domain. In a mesh, two or four ranks can use only the wires between them,
-    a part of those that a GPU has to all its peers."""
+    """Rates of NCCL inside one box or NVLink domain. In a mesh, two or four ranks can use only the wires
+    between them, which are a part of the wires from a GPU to all its peers."""
     found = _between("collective", "nccl", gpu_key)
     peers = 0 if found.measured else catalog.usual_link(catalog.gpu(gpu_key)).peers
     if not peers:
@@ -446,8 +447,8 @@ def collective(gpu_key: str) -> Known:
 
 
 def mapped_all_reduce(gpu_key: str, framework: str = "trtllm") -> Known:
-    """A serving framework's own AllReduce inside one box; over wires where it was not measured, no faster
-    than that box's all-to-all exchange."""
+    """Rates of a serving framework's own AllReduce inside one box. Over wires on which it was not measured,
+    it is no faster than that box's all-to-all exchange."""
     found = _between("mapped_all_reduce", framework, gpu_key)
     if found.by != "medians of the others":
         return found

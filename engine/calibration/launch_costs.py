@@ -1,7 +1,7 @@
 """What launches cost, for all lessons: the CPU's time to issue a kernel and the GPU's gap between two. They
 are different quantities on different lanes, so a step takes the longer lane, never the sum.
 
-All but one are measured by others; EXPERT_KERNELS is fitted. What a training or serving step charges for
+All are others' measurements but one: EXPERT_KERNELS is fitted. What a training or serving step charges for
 each kernel between its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and
 the gap after it, which a server's graph makes shorter (``served_s``).
 """
@@ -60,6 +60,6 @@ def step_s(issue_s: Real, run_s: Real) -> Real:
 
 
 def served_s(launch_s: Real, rows: Real) -> Real:
-    """A short kernel and the gap after it in a server's step over so many tokens: ``launch_s`` has a stream's
-    gap, a captured step a graph's."""
+    """The time of a short kernel and the gap after it in a server's step over ``rows`` tokens. ``launch_s``
+    includes the gap in a stream; a step captured in a graph has the shorter gap of a graph."""
     return launch_s - ops.where(rows <= CAPTURED_ROWS, STREAM_GAP_S - GRAPH_GAP_S, 0.0)

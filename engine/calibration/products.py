@@ -1,9 +1,9 @@
 """The time of a dense matrix product on one GPU, and of quantising its activations.
 
 A library cuts the product into tiles, chooses among many sizes, and splits k where there are few. Nobody can
-follow each choice, but what they cost on the whole is smooth: rows that pad the last tiles, a part of a wave
-in which some multiprocessors have nothing to do, and steps along k that fill the pipeline and write the
-result. The constants are relative to the data sheet, fitted per GPU and format.
+predict each choice, but their total cost is smooth: rows that pad the last tiles, a part of a wave in which
+some multiprocessors have nothing to do, and steps along k that fill the pipeline and write the result. The
+constants are relative to the data sheet, fitted per GPU and format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TILE = 128.0 * 128.0  # elements of the result that a multiprocessor works on at
 BURST_S = 1e-3  # from about this duration on, clocks start to fall
 WARM = 0.25  # time to read from the L2 cache, over the time from memory
 RESULT_BYTES = 2.0  # per element of a result that stays in 16 bits
-SHOWS = 0.3  # of the shorter of arithmetic and memory where both take as long; less, the shorter it is
+SHOWS = 0.3  # share of the shorter of two overlapping times that adds to the longer, if they are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ def cold_share(working_bytes: Real, l2_bytes: Real) -> Real:
 
 
 def either_s(one_s: Real, other_s: Real) -> Real:
-    """The time of two things that overlap, at least one of which takes any: a little more than the slower."""
+    """The time of two overlapping activities, a little more than the slower one takes; at least one of the
+    two times is above 0."""
     slower = ops.maximum(one_s, other_s)
     faster = one_s + other_s - slower
     return slower + SHOWS * faster * faster / slower
@@ -97,7 +98,7 @@ def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm
     """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient
     of the weight (added to a sum of ``sum_bytes`` an element).
 
-    What ``gemm_s`` says of each, with what they share computed once.
+    The same times as ``gemm_s`` gives for each of them, but the terms that they share are computed once.
     """
     if not check.is_trusted():
         check.positive(rows=rows, k=k, n=n)
@@ -116,7 +117,7 @@ def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm
 
 
 def _working_s(padded: Real, k: Real, moved_bytes: Real, at: Gemm) -> Real:
-    """The arithmetic on the result's elements, ``padded`` as they are, overlapped with these bytes."""
+    """The time of the arithmetic on ``padded`` elements of the result, overlapped with moving these bytes."""
     worked = padded + at.wave * TILE * at.multiprocessors
     work_s = 2.0 * worked * (k + at.ramp) / at.flops_per_s
     work_s = work_s * (1.0 + at.slowing * work_s / (work_s + BURST_S))
@@ -124,15 +125,15 @@ def _working_s(padded: Real, k: Real, moved_bytes: Real, at: Gemm) -> Real:
 
 
 def _casting_s(elements: Real, at: Gemm, cold: Real = 1.0) -> Real:
-    """The casting of so many elements of A, where it is part of a product's timing."""
+    """The time to cast this many elements of A, where casting is part of a product's timing."""
     return elements * at.quantised_bytes * ops.maximum(cold, WARM) / at.memory_bytes_per_s
 
 
 def quantise_s(m: Real, k: Real, at: Quantise, cold: Real = 1.0, second_bytes: Real = 0.0) -> Real:
     """Finding the scale of m·k activations and casting them: launches, then bytes at the memory's rate.
 
-    ``second_bytes`` of each value are written beside: training keeps a copy by columns too, which the product
-    for the weight's gradient reads.
+    ``second_bytes`` are the bytes per value of a second copy: training also keeps the values by columns, for
+    the product that computes the weight's gradient.
     """
     if not check.is_trusted():
         check.positive(m=m, k=k)

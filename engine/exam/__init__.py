@@ -1,1 +1,1 @@
-"""What a reader lays out and is judged on: the missions, and the closing examination."""
+"""The training jobs that a reader lays out and is judged on: the missions, and the closing examination."""

@@ -38,14 +38,14 @@ MOST_SPECS = 9999
 # -- the choices ---------------------------------------------------------------------------------------------
 # chips of generations for which training runs are published, so that an estimate can be held against them
 GPUS = ("a100-40", "a100-80", "h100-sxm", "h800", "h200", "b200")
-SIDES = (0, 1, 2, 3, 4, 5, 2)  # of the die that chooses one
-SOFTWARE = ("megatron", "torchtitan", "megatron")  # sides of another die
+SIDES = (0, 1, 2, 3, 4, 5, 2)  # the sides of the die that chooses a chip
+SOFTWARE = ("megatron", "torchtitan", "megatron")  # keys of ``abilities``, as the sides of another die
 HBM_BYTES = tuple(catalog.gpu(key).hbm_bytes for key in GPUS)
 PEAKS = tuple(catalog.gpu(key).peak_flops_per_s("bf16") for key in GPUS)
 MOST_MFU = tuple(
     tuple((bands.seen(key, moe) or bands.seen(key, False))["most_mfu"]["bf16"] for key in GPUS)
     for moe in (False, True)
-)  # the most that a published run of the chip's generation reached, dense and with experts (else dense)
+)  # the highest MFU of a published run of the chip's generation, dense and with experts (else dense)
 # hidden width, fewest and most layers, as in published families from Llama 3.2 1B to Llama 3.1 405B
 DENSE = (
     (2048, 16, 28),
@@ -76,13 +76,13 @@ DOUBLINGS = (
     4,
     5,
     6,
-)  # over the smallest cluster: tight ones make the HBM scarce, large ones the wires
+)  # cluster sizes over the smallest one: on small clusters HBM is scarce, on large ones bandwidth is
 MOST_GPUS = 16384
 TOKENS = (0.1e12, 0.2e12, 0.5e12, 1e12, 2e12, 3e12, 5e12, 8e12, 12e12, 15e12)
 SHARES_ALL = SOFTWARE.index("torchtitan")
-FEW = 8  # sequences in a step
+FEW = 8  # a step with fewer sequences than this cannot use many replicas
 KEYS = tuple(float(list(abilities()).index(key)) for key in SOFTWARE)
-LEHMER, PRIME = 48271, 2147483647  # of the generator; exact in doubles
+LEHMER, PRIME = 48271, 2147483647  # constants of the random generator; its products are exact in doubles
 
 
 def roll(dice: list[float], sides: int) -> int:
@@ -92,7 +92,7 @@ def roll(dice: list[float], sides: int) -> int:
 
 
 def between(dice: list[float], low: int, high: int, step: int) -> int:
-    """One of low, low + step, … high."""
+    """A random number among low, low + step, …, high."""
     return low + step * roll(dice, math.floor((high - low) / step) + 1)
 
 
@@ -125,7 +125,7 @@ def drawn(seed: float) -> dict[str, Any]:
     """A spec's sizes. Numbers of GPUs, experts and sequences are powers of two, so that every axis can be
     halved."""
     dice = [(seed * LEHMER + 12345) % PRIME]
-    roll(dice, 2)  # neighbouring seeds start alike
+    roll(dice, 2)  # discarded, because neighbouring seeds begin with similar numbers
     roll(dice, 2)
     small = seed < WARM_UPS
     moe = not small and roll(dice, 2)
@@ -213,8 +213,8 @@ def case(job: Spec) -> Case:
 
 # -- the layouts ---------------------------------------------------------------------------------------------
 class Choice(NamedTuple):
-    """The reader's choices, or several as columns; the schedule, and whether tensor ranks also split experts,
-    are chosen for them."""
+    """The reader's choices: one layout, or several as columns. The schedule, and whether tensor ranks also
+    split experts, are chosen by the program."""
 
     tp: Real
     pp: Real
@@ -246,8 +246,8 @@ def faults(job: Spec, a: Choice) -> Truth:
 
 
 def refused(job: Spec, a: Choice) -> Real:
-    """Why the software cannot run a choice: 0 for its ZeRO stages, 1 for the heads of keys and values, 2 for
-    the cut of the layers, 3 for the ranks of the experts, whether the tensor ranks cut them or not."""
+    """The reason why the software cannot run a choice, by number: 0 its ZeRO stages, 1 the heads of keys and
+    values, 2 the split of the layers, 3 the ranks of the experts, whether or not tensor ranks split them."""
     dp = missions.data_ranks(job, a.tp, a.pp, a.cp)
     axes = SimpleNamespace(dp=dp, cp=a.cp, pp=a.pp, zero=a.zero, tp=a.tp, ep=a.ep)
     stages, heads, experts = 0.0 > 1.0, 0.0 > 1.0, 0.0 > 1.0
@@ -270,7 +270,7 @@ class Completed(NamedTuple):
 
     layouts: Layouts
     runs: Truth  # whether the software can run it under some schedule
-    step_s: Real  # of the fastest that fits; NO_CEILING where none does
+    step_s: Real  # the step of the fastest setting that fits; NO_CEILING where none does
 
 
 def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
@@ -327,31 +327,31 @@ def best(job: Spec, asked: Truth) -> Layouts:
 
 # -- their costs ---------------------------------------------------------------------------------------------
 RESOURCES = ("arithmetic", "HBM", "in-node link", "network", "pipeline bubble")
-LEAST_SHARE = 0.05  # of a step, which arithmetic counts as: another resource binds only if it costs more
+LEAST_SHARE = 0.05  # arithmetic counts as this share: another resource binds only if it costs more
 
 
 class Paper(NamedTuple):
-    """An examination handed in, with the planner's answer: the costs of both layouts, and further results for
-    the better one."""
+    """The result of an examination that a reader has handed in: the costs of the reader's and of the
+    planner's layout, and further results for the planner's."""
 
     legal: Truth
     fault: Real  # index into FAULTS
     fits: Truth
     layouts: Layouts  # columns: the reader's and the planner's
-    step_s: Real  # of both, and of the planner's without recomputation
+    step_s: Real  # of both layouts, and of the planner's without recomputation
     times_s: Real  # by layout and ``cases.TERMS``
     parts_bytes: Real  # by layout and ``cases.PARTS``
-    ratio: Real  # the reader's step over the best that is asked for
+    ratio: Real  # the reader's step over ``asked_s``
     lost_by: Real  # the term of ``cases.TERMS`` on which the reader's step loses most …
     lost_s: Real  # … and how much
-    blamed: Real  # index into CHANGES: what alone costs most; one more where nothing does
+    blamed: Real  # index into CHANGES of the choice that costs most by itself; len(CHANGES) if none does
     instead: Real  # the planner's value of a single choice …
     instead_s: Real  # … and the step that the reader's layout would take with it
-    losses: Real  # of the planner's step by RESOURCES[1:], as shares
+    losses: Real  # the share of the planner's step that each of RESOURCES[1:] costs
     binding: Real  # index into RESOURCES
-    asked_s: Real  # the step that is asked for: the planner's, but none above what was published
-    days: Real  # duration of the run at that pace
-    mfu: Real  # of both layouts, and of the step that is asked for
+    asked_s: Real  # the step to reach: the planner's, or a slower one so that no run beats the published MFU
+    days: Real  # duration of the run with steps of ``asked_s``
+    mfu: Real  # of both layouts, and at ``asked_s``
 
 
 def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
@@ -401,21 +401,22 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     )
 
 
-# what is exchanged for the planner's when a step is slow: each choice alone, then axes that often take each
-# other's place
+# choices that are replaced by the planner's to see why a step is slow: each choice alone, then pairs of axes
+# that can often be traded for each other
 PAIRS = (("tp", "pp"), ("pp", "cp"))
 CHANGES = (*((name,) for name in Choice._fields), *PAIRS)
 ALONE = len(Choice._fields)
-MOST_OF_IT = 0.5  # of what two choices together would gain: then the better one of all is named alone
+MOST_OF_IT = 0.5  # a single choice that gains this share of what the best pair gains is named by itself
 
 
 def is_held_back(found: Paper) -> Truth:
-    """Whether the planner's step is faster than anything that was published, so that less is asked for."""
+    """True if the planner's step is faster than any published run, so that a slower step is asked for."""
     return found.asked_s > found.step_s[1] * (1.0 + 1e-9)
 
 
 def exchanged(choice: Choice, planners: Layouts) -> Choice:
-    """The reader's choice, and the same with each of CHANGES as the planner has it: columns."""
+    """The reader's choice, followed by that choice with each of CHANGES set to the planner's value, as
+    columns."""
     return Choice(
         *(
             np.stack([getattr(planners if name in some else choice, name) for some in ((), *CHANGES)])
@@ -425,7 +426,7 @@ def exchanged(choice: Choice, planners: Layouts) -> Choice:
 
 
 def beyond_the_node(job: Spec, found: Paper) -> Truth:
-    """Whether the traffic of both layouts leaves the node, by layout and ``cases.TERMS``."""
+    """For each layout and each of ``cases.TERMS``, whether its traffic leaves the node."""
     return cases.beyond_the_node(case(job), found.layouts)
 
 
@@ -449,7 +450,7 @@ def losses_of(job: Spec, a: Layouts, cost: cases.Costs) -> Real:
 PARTS = ("it can be built", "it fits", "pace", "memory", "what binds", "days")
 MOST = (2.0, 3.0, 10.0, 5.0, 5.0, 5.0)
 FULL_MARKS = sum(MOST)
-PACE = 1.07  # factor over the step that is asked for that costs one point
+PACE = 1.07  # each such factor by which a step is slower than the one asked for costs one point
 TOLERANCE = 0.10  # error of an estimate that costs one point
 SECOND = 3.0  # points for a resource that costs at least NEAR as much as the one that binds
 NEAR = 0.5
@@ -470,20 +471,21 @@ def points(found: Paper, said_bytes: Real, said_binding: Real, said_days: Real) 
 
 
 def pace_points(ratio: Real) -> Real:
-    """One point less for each factor of PACE over the step that is asked for: none is left at twice its
-    time."""
+    """The points for the step: one less for each factor of PACE over the step that is asked for, and none at
+    twice its time."""
     return np.maximum(0.0, MOST[2] - np.floor(np.log(np.maximum(ratio, 1.0)) / math.log(PACE) + 1e-9))
 
 
 def estimate_points(said: Real, true: Real) -> Real:
-    """One point less for each tenth by which the larger of the two exceeds the smaller."""
+    """The points for an estimate: one less for each tenth by which the larger of estimate and truth exceeds
+    the smaller."""
     off = np.maximum(said / true, true / said) - 1.0
     return np.maximum(0.0, MOST[3] - np.floor(off / TOLERANCE + 1e-9))
 
 
 def binding_points(found: Paper, said: Real) -> Real:
-    """All points for the resource that binds; some for one that costs at least NEAR as much, where arithmetic
-    counts with LEAST_SHARE."""
+    """All points for the resource that binds; some for one whose cost is at least the share NEAR of the
+    binding one's, where arithmetic counts as LEAST_SHARE."""
     shares = np.append(LEAST_SHARE, found.losses)
     chosen = np.sum(np.where(np.arange(len(RESOURCES)) == said, shares, 0.0))
     near = chosen >= NEAR * np.max(shares)
@@ -531,11 +533,12 @@ def attention_params(job: Spec) -> Real:
 
 
 def counted_params(job: Spec) -> Real:
-    """Both together: a token's arithmetic expressed in parameters."""
+    """The arithmetic of a token, matrices and attention together, expressed in parameters."""
     return multiplied_params(job) + attention_params(job)
 
 
 def estimate_days(job: Spec, mfu: Real) -> Real:
-    """A reader's estimate: 6 FLOPs for each of those parameters and each token, at this share of the peak."""
+    """The days that a reader would estimate by hand: 6 FLOPs for each of ``counted_params`` and each token,
+    at this share of the peak."""
     run_flops = 6.0 * counted_params(job) * job.tokens
     return run_flops / (job.gpus * job.at.peak_flops_per_s * mfu) / DAY

@@ -31,7 +31,7 @@ from engine.step.legality import RULES, Facts
 NO_CEILING = 1e18
 PLAIN_SCHEDULE = float(cases.SCHEDULE_KEYS.index("1f1b"))
 
-# Why a layout cannot be built, in the order in which this is checked
+# The reasons why a layout cannot be built, in the order in which they are checked
 FAULTS = tuple(rule.words for rule in RULES)
 
 
@@ -107,7 +107,7 @@ class Mission:
 
 
 class Spec(NamedTuple):
-    """A job of the examination: what it shares with a ``Mission`` has the same names."""
+    """A job of the examination. Fields that a ``Mission`` has as well have the same names."""
 
     model: Model
     at: Machine
@@ -117,7 +117,7 @@ class Spec(NamedTuple):
     seq: float
     tokens: float  # in the whole run
     software: Real  # 1 for the first of ``registry.abilities``
-    most_mfu: Real  # that a published run on such chips reached
+    most_mfu: Real  # the highest MFU of a published run on such chips
 
     @property
     def hbm_bytes(self) -> Real:
@@ -161,7 +161,7 @@ class Verdict(NamedTuple):
 
 @lru_cache(None)
 def missions() -> dict[str, Mission]:
-    """Key -> Mission, the easiest first."""
+    """All missions by key, the easiest first."""
     entries = files.table(
         "missions.toml", Written, gpu=catalog.gpu, model=catalog.model, recipe=catalog.recipe
     )
@@ -174,7 +174,8 @@ def _mission(key: str, entry: dict) -> Mission:
 
 
 def case(mission: Mission | Spec) -> Case:
-    """The mission's job in the form that the planner takes: its answer is one that some framework can run."""
+    """The mission's job in the form that the planner takes, restricted to layouts that some framework can
+    run."""
     return Case(
         mission.model,
         mission.at.chip,

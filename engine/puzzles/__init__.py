@@ -1,6 +1,6 @@
 """Puzzles: a function that a reader writes, and what judges it.
 
-A module here, but for those in ``BESIDE``, is a puzzle; its name is the file's. It has ``TITLE``, ``LESSON``, ``STATEMENT`` (Markdown), ``FUNCTION``
+Every module here, except for those in ``BESIDE``, is a puzzle, named after its file. It has ``TITLE``, ``LESSON``, ``STATEMENT`` (Markdown), ``FUNCTION``
 (the name of the function to write), ``START``, three ``HINTS``, ``SOLUTION`` and ``OPEN`` (what to try next).
 ``run`` and ``check`` judge a function (``judging.py``). These two and all that they call are plain Python, without numpy, because the pages run them too:
 ``course/puzzle_page.py`` takes them out of this room and of the engine's, and the lines of both are the same.
@@ -14,11 +14,11 @@ from types import ModuleType
 
 from engine.base import check
 
-BESIDE = ("judging", "pipelines", "puzzle_files")  # modules of this room that are no puzzles
+BESIDE = ("judging", "pipelines", "puzzle_files")  # modules of this package that are not puzzles
 
 
 def modules() -> list[str]:
-    """The modules of this room, the puzzles' and those beside them, by their full names."""
+    """The full names of all modules of this package, puzzles and others."""
     return [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
 
 

@@ -43,7 +43,7 @@ OPEN = (
     "fewer join, and who gains?"
 )
 
-MOMENTS = (  # what is waiting; running, held, capacity and seats
+MOMENTS = (  # the waiting requests; then running requests, tokens held, capacity and seats
     ((200, 300, 100), 2, 300, 1000, 8),
     ((200, 700, 50), 2, 300, 1000, 8),
     ((150, 545), 3, 300, 1000, 8),
@@ -58,14 +58,14 @@ MOMENTS = (  # what is waiting; running, held, capacity and seats
 
 
 def run(function):
-    """The first moment."""
+    """Run the reader's function for the first moment; returns the result in words, and the figure."""
     moment = MOMENTS[0]
     count = asked(function, moment)
     return f"{told(moment)}: {count} of {len(moment[0])} join.", drawn(count, moment)
 
 
 def check(function):
-    """All moments."""
+    """Check the reader's function for all moments; a Slip at the first wrong answer."""
     for moment in MOMENTS:
         count, (wanted, why) = asked(function, moment), admitted(moment)
         if count != wanted:
@@ -85,13 +85,13 @@ def check(function):
 
 
 def told(moment):
-    """A moment in words."""
+    """The description of a moment in words."""
     waiting, running, held, capacity, seats = moment
     return f"{running} requests hold {held} of {capacity} tokens, there are {seats} seats, and {shown(list(waiting))} wait"
 
 
 def asked(function, moment):
-    """The reader's number."""
+    """The reader's answer: how many requests join."""
     waiting, running, held, capacity, seats = moment
     call = f"{FUNCTION}({shown(list(waiting))}, {running}, {held}, {capacity}, {seats})"
     found = function(list(waiting), running, held, capacity, seats)
@@ -123,7 +123,7 @@ def admitted(moment):
 
 
 def drawn(count, moment, wanted=-1):
-    """The cache: what is held, what joins, and the limit."""
+    """The picture of the cache: the tokens held, the requests that join, and the limit."""
     waiting, _, held, capacity, _ = moment
     boxes, at = [box(0, held, held, "hbm")] if held else [], held
     for i in range(count):

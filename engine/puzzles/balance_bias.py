@@ -1,4 +1,4 @@
-"""Balancing without a loss: what becomes of the experts' biases after a batch."""
+"""Balancing without an auxiliary loss: how the experts' biases change after a batch."""
 
 from engine.executed.routing import BATCH, BIAS_RATE, push
 from engine.puzzles.judging import Slip, box, number, one_for_each, picture, shown
@@ -40,19 +40,19 @@ OPEN = (
     "says how full the fullest expert is after each."
 )
 
-LOADS = (  # biases of so many experts after some batches, and a load that adds up to BATCH times two choices
+LOADS = (  # the experts' biases after some batches, and a load that adds up to BATCH times two choices
     ((0.0,) * 8, (40, 24, 16, 16, 16, 8, 4, 4)),
     ((-0.2, 0.08, 0.04, 0.0, -0.04, 0.12, 0.0, 0.2), (17, 15, 16, 16, 30, 2, 16, 16)),
     ((0.3, -0.3, 0.1, -0.1), (32, 32, 60, 4)),
     ((0.0, 0.04), (65, 63)),
 )
 EXPERTS, TOP_K = 8, 2
-BATCHES = 12  # of a run
-SPREAD = 5  # of the scores, against steps of BIAS_RATE
+BATCHES = 12  # in a run
+SPREAD = 5  # of the scores, in steps of BIAS_RATE
 
 
 def run(function):
-    """Some batches of fresh tokens, balanced by the reader's rule."""
+    """Balance some batches of new tokens by the reader's rule; returns the result in words, and the figure."""
     bias, fullest = [0.0] * EXPERTS, []
     first = []
     for batch in range(BATCHES):
@@ -67,7 +67,7 @@ def run(function):
 
 
 def check(function):
-    """All loads, expert by expert."""
+    """Check the reader's function for all loads, expert by expert; a Slip at the first wrong bias."""
     for bias, load in LOADS:
         found, wanted = bias_of(function, list(bias), list(load)), list(bias)
         push(wanted, list(load), len(load), TOP_K)
@@ -79,7 +79,7 @@ def check(function):
 
 
 def load_of(bias, batch):
-    """How many of a batch's fresh tokens choose each expert, by the engine's choice."""
+    """How many of a batch's new tokens choose each expert by the engine's rule."""
     load = [0] * EXPERTS
     for score in scores_of((BATCH, EXPERTS, TOP_K, 0, 0, batch + 1)):
         for e in chosen_by([SPREAD * each for each in score], bias, TOP_K):
@@ -88,7 +88,7 @@ def load_of(bias, batch):
 
 
 def bias_of(function, bias, load):
-    """What the reader's function gives."""
+    """The biases that the reader's function returns."""
     call = f"{FUNCTION}({shown([round(each, 2) for each in bias])}, {shown(load)}, {BIAS_RATE})"
     given = one_for_each(
         function(list(bias), list(load), BIAS_RATE),
@@ -104,7 +104,7 @@ def bias_of(function, bias, load):
 
 
 def explained(e, bias, load, found, wanted):
-    """Why another bias is right."""
+    """The words that explain why another bias is right."""
     mean = sum(load) / len(load)
     where = f"With a load of {shown(list(load))}, the mean is {mean:g}, and expert {e} has {load[e]}"
     which = (
@@ -126,7 +126,7 @@ def explained(e, bias, load, found, wanted):
 
 
 def drawn(before, after):
-    """The load of each expert in the first and in the last batch."""
+    """The picture of each expert's load in the first and in the last batch."""
     mean, lines = BATCH * TOP_K / EXPERTS, []
     for e in range(EXPERTS):
         for name, load in ((f"expert {e}", before[e]), ("later", after[e])):
@@ -139,7 +139,7 @@ def drawn(before, after):
 
 
 def drawn_at(expert, load):
-    """The load of each expert beside the mean, and the one whose bias is wrong."""
+    """The picture of each expert's load beside the mean, with the expert whose bias is wrong."""
     mean, lines = sum(load) / len(load), []
     for e in range(len(load)):
         boxes = [box(0, min(load[e], mean), load[e], "wrong" if e == expert else "hbm")]

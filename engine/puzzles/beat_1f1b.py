@@ -1,4 +1,4 @@
-"""A schedule of your own: with the backward in two halves, shorter than 1F1B in no more memory."""
+"""Write a schedule that is shorter than 1F1B in no more memory, by splitting the backward in two halves."""
 
 from engine.mechanism.pipeline_orders import one_path
 from engine.puzzles.judging import Slip
@@ -51,7 +51,7 @@ LINES = ((4, 8), (2, 6), (8, 16), (3, 5), (1, 3))  # stages and micro-batches
 
 
 def run(function):
-    """The score for the first of the sizes."""
+    """Run the reader's function for the first size; returns the result in words, and the figure."""
     found = played(orders_of(function, *LINES[0]), *LINES[0])
     require_moving(found)
     plain, published = [played(engines(*LINES[0], split), *LINES[0]) for split in (False, True)]
@@ -63,7 +63,7 @@ def run(function):
 
 
 def check(function):
-    """All sizes."""
+    """Check the reader's function for all sizes; a Slip at the first wrong answer."""
     for size in LINES:
         found = played(orders_of(function, *size), *size)
         require_moving(found)

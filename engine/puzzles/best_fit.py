@@ -90,7 +90,7 @@ OPEN = (
     "first fit does not. It is shorter than you think."
 )
 
-CASES = (  # capacity, and requests: a letter and a size take, a letter alone frees
+CASES = (  # capacity, and requests: a letter with a size allocates a block, a letter alone frees it
     (100, "a10 b20 c30 d40"),
     (100, "a40 b10 c20 d10 a c e15 f30"),
     (100, "a50 b10 c20 d20 a c e20 f40"),
@@ -103,7 +103,7 @@ CASES = (  # capacity, and requests: a letter and a size take, a letter alone fr
 
 
 def run(function):
-    """The second case, request by request."""
+    """Run the reader's function for the second case; returns the result in words, and the figure."""
     capacity, text = CASES[1]
     asked = parsed(text)
     given = addresses_of(function, asked, capacity)
@@ -112,7 +112,7 @@ def run(function):
 
 
 def check(function):
-    """All cases, request by request."""
+    """Check the reader's function for all cases; a Slip at the first wrong answer."""
     for capacity, text in CASES:
         asked = parsed(text)
         compare(addresses_of(function, asked, capacity), asked, capacity)
@@ -131,7 +131,7 @@ def worded(request):
 
 
 def addresses_of(function, asked, capacity):
-    """What the reader's function answers, one entry for each request."""
+    """The reader's answers, one for each request."""
     given = one_for_each(
         function(list(asked), capacity),
         f"{FUNCTION}(requests, {capacity})",
@@ -146,14 +146,14 @@ def addresses_of(function, asked, capacity):
 
 
 class Segment:
-    """One segment of the engine's allocator, without PyTorch's sizes: blocks are as large as what is asked for."""
+    """One segment of the engine's allocator without PyTorch's rounding: a block is as large as its request."""
 
     def __init__(self, capacity):
         self.segments, self.blocks, self.cached, self.taken = [[], [], []], [], [[], []], {}
         put_in(self.blocks, self.cached, add_segment(self.segments, self.blocks, 1, capacity, FREE))
 
     def take(self, name, size):
-        """Room by best fit: the address, or None."""
+        """Allocate a block by best fit; returns its address, or None if there is no room."""
         place = best_fit(self.blocks, self.cached, size, 0.0)
         if place < 0:
             return None
@@ -165,7 +165,7 @@ class Segment:
         return self.blocks[block][ADDRESS]
 
     def free(self, name):
-        """Give a name's block back, and merge it with its neighbours."""
+        """Free the block of a name, and merge it with free neighbours."""
         block = self.taken.pop(name)
         self.blocks[block][STATE] = FREE
         join(self.blocks, self.segments, self.cached, block)
@@ -179,7 +179,7 @@ class Segment:
 
 
 def compare(given, asked, capacity):
-    """A Slip at the first request that is answered otherwise than by the engine's allocator."""
+    """Raise a Slip at the first request for which the reader's answer differs from the engine's allocator."""
     segment = Segment(capacity)
     for at in range(len(asked)):
         request, before, wanted = asked[at], segment.room(), None
@@ -192,7 +192,7 @@ def compare(given, asked, capacity):
 
 
 def explained(given, wanted, asked, at, free):
-    """Why this answer is not best fit's."""
+    """The words that explain why an answer is not that of best fit."""
     so_far = ", ".join([worded(each) for each in asked[:at]]) or "nothing"
     blocks = ", ".join([f"{length} at {start}" for start, length in free]) or "nothing"
     where = f"After {so_far}: {worded(asked[at])} must give {wanted}, and gave {given}."
@@ -231,7 +231,7 @@ def explained(given, wanted, asked, at, free):
 
 
 def drawn(given, asked, capacity, wrong=-1):
-    """The segment after each request: what is taken, where the reader's answers put it."""
+    """The picture of the segment after each request: the blocks where the reader's answers put them."""
     taken, lines, last = {}, [], len(asked) - 1 if wrong < 0 else wrong
     for at in range(last + 1):
         name = asked[at][1]

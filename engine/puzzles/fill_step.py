@@ -1,4 +1,4 @@
-"""One step of a server: who writes a token, and which pieces of the waiting prompts are read beside."""
+"""One step of a server: which requests write a token, and which pieces of waiting prompts are read with them."""
 
 from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.serving.server import has_no_room, piece
@@ -38,7 +38,7 @@ OPEN = (
     "sooner, whose later, and does a long prompt ever come to its end?"
 )
 
-STEPS = (  # users that write, what is left of each prompt, budget, seats
+STEPS = (  # the number of writing users, the tokens left of each prompt, budget, seats
     (3, (250, 40, 10), 100, 8),
     (3, (60, 30, 20), 100, 8),
     (0, (20, 20, 20, 20), 100, 3),
@@ -49,8 +49,8 @@ STEPS = (  # users that write, what is left of each prompt, budget, seats
     (2, (), 50, 4),
     (0, (98, 1, 7), 100, 16),
 )
-BEGIN_MS, TOKEN_MS = 10.0, 0.1  # of a step, and of each token in it
-DAY = (  # when each request comes, ms, and the tokens of its prompt and its answer; budget and seats
+BEGIN_MS, TOKEN_MS = 10.0, 0.1  # a step takes BEGIN_MS, and TOKEN_MS for each token in it
+DAY = (  # each request's arrival (ms), tokens of prompt and answer; then budget and seats
     ((0, 40, 30), (5, 60, 30), (100, 900, 10), (110, 50, 20), (600, 300, 5)),
     128,
     4,
@@ -58,7 +58,7 @@ DAY = (  # when each request comes, ms, and the tokens of its prompt and its ans
 
 
 def run(function):
-    """A server's day by the reader's plan: waits and pauses."""
+    """Run a server's day by the reader's plan; returns its waits and pauses in words, and the figure."""
     requests, budget, seats = DAY
     plans = []
     first, pause = day(function, requests, budget, seats, plans)
@@ -71,7 +71,7 @@ def run(function):
 
 
 def check(function):
-    """Step by step, and then a day."""
+    """Check the reader's plan for single steps, then for a day; a Slip at the first wrong step."""
     for writing, waiting, budget, seats in STEPS:
         compare(pieces_of(function, writing, waiting, budget, seats), writing, waiting, budget, seats)
     words, picture = run(function)
@@ -79,7 +79,7 @@ def check(function):
 
 
 def pieces_of(function, writing, waiting, budget, seats):
-    """The reader's plan; a Slip unless it can be carried out."""
+    """The reader's plan for a step: how many tokens of each prompt to read; a Slip if it is impossible."""
     call = f"{FUNCTION}({writing}, {shown(list(waiting))}, budget={budget}, seats={seats})"
     reads = one_for_each(
         function(writing, list(waiting), budget, seats),
@@ -106,7 +106,7 @@ def pieces_of(function, writing, waiting, budget, seats):
 
 
 def planned(writing, waiting, budget, seats):
-    """The plan by the engine's rules, for a cache without an end."""
+    """The plan by the engine's rules, with a cache that is never full."""
     fresh, reads = 0, []
     for left in waiting:
         inside = writing + len([each for each in reads if each])
@@ -116,7 +116,7 @@ def planned(writing, waiting, budget, seats):
 
 
 def compare(reads, writing, waiting, budget, seats):
-    """A Slip where another plan is right."""
+    """Raise a Slip if another plan is right."""
     wanted = planned(writing, waiting, budget, seats)
     if reads == wanted:
         return
@@ -131,8 +131,8 @@ def compare(reads, writing, waiting, budget, seats):
 
 
 def day(function, requests, budget, seats, plans=None):
-    """When each request's first token comes, and the longest pause between two tokens of anyone, ms. ``plans`` takes
-    what each step does: for each request the tokens read, or -1 where it writes one."""
+    """The time of each request's first token, and the longest pause between two tokens of a request, in ms. If given,
+    the list ``plans`` gets an entry for each step: for each request the tokens read, or -1 if it writes one."""
     now, came, first, last, pause = 0.0, 0, {}, {}, 0.0
     left, to_write = [each[1] for each in requests], [each[2] for each in requests]
     waiting, writing = [], []
@@ -172,7 +172,7 @@ MOST_DRAWN = 24  # steps
 
 
 def drawn(plans):
-    """The first steps of the day from left to right, and what each does for each request."""
+    """The picture of the day's first steps from left to right, with what each step does for each request."""
     lines = []
     for r in range(len(plans[0])):
         boxes = []
@@ -197,7 +197,8 @@ def drawn(plans):
 
 
 def of_a_step(reads, wanted, writing, budget):
-    """A step's budget: the answers' tokens and the pieces of prompts, in the reader's plan and by the rule."""
+    """The picture of a step's budget: the answers' tokens and the pieces of prompts, in the reader's plan and by the
+    rule."""
     lines = []
     for name, plan in (("yours", reads), ("the rule's", wanted)):
         boxes, at = [box(0, min(writing, budget), "", "hbm")], writing

@@ -59,7 +59,7 @@ NETWORK, COMPUTE = 0, 1  # streams
 
 
 def run(function):
-    """The first of the sizes."""
+    """Run the reader's function for the first size; returns the result in words, and the figure."""
     layers, ahead = SIZES[0]
     work = work_of(function, layers, ahead)
     total = ended(work)
@@ -72,7 +72,7 @@ def run(function):
 
 
 def check(function):
-    """All sizes."""
+    """Check the reader's function for all sizes; a Slip at the first wrong answer."""
     for layers, ahead in SIZES:
         work = work_of(function, layers, ahead)
         require_short(work, layers, ahead)
@@ -82,7 +82,7 @@ def check(function):
 
 # -- what the reader's function gave --------------------------------------------------------------------------
 def work_of(function, layers, ahead):
-    """The reader's list; a Slip where something is done that cannot be, or not done."""
+    """The reader's list of tasks; a Slip if a task is impossible or missing."""
     call = f"{FUNCTION}(layers={layers}, ahead={ahead})"
     work = [
         entry_of(each, layers, call)
@@ -113,7 +113,7 @@ def work_of(function, layers, ahead):
 
 
 def entry_of(entry, layers, call):
-    """A kind and a layer."""
+    """The kind and the layer of one entry of the reader's list; a Slip if it is no such entry."""
     if (
         not isinstance(entry, (list, tuple))
         or len(entry) != 2
@@ -129,7 +129,7 @@ def entry_of(entry, layers, call):
 
 
 def require_needed(what, layer, whole_now, done, layers, where):
-    """A Slip unless what this entry needs has come before it."""
+    """Raise a Slip unless everything that this entry needs comes before it."""
     if (what, layer) in done:
         raise Slip(f"{where} is made twice.")
     if what == "gather":
@@ -163,13 +163,13 @@ def written(entry):
 
 # -- the engine's timetable -----------------------------------------------------------------------------------
 def ended(work):
-    """When a step of this list ends, ms."""
+    """The time in ms at which a step with this list of tasks ends."""
     kind, layer = [KINDS[what] for what, _ in work], [layer for _, layer in work]
     return total_ms(kind, needed(kind, layer))
 
 
 def total_ms(kind, after):
-    """When the last task ends, on two streams."""
+    """The time in ms at which the last task ends, on two streams."""
     lasts = {KINDS[what]: LASTS_MS[what] for what in KINDS}
     stream = [NETWORK if each in (GATHER, SCATTER) else COMPUTE for each in kind]
     _, end, _ = schedule(2, stream, [lasts[each] for each in kind], [0.0] * len(kind), after)
@@ -177,7 +177,7 @@ def total_ms(kind, after):
 
 
 def require_short(work, layers, ahead):
-    """A Slip unless the step is as short as that of the engine's order."""
+    """Raise a Slip if the step takes longer than with the engine's order."""
     kind, _, after = issued(layers, ahead)
     total, best = ended(work), total_ms(kind, after)
     if total > best + 1e-9:
@@ -189,7 +189,7 @@ def require_short(work, layers, ahead):
 
 
 def drawn(work, layers, ahead):
-    """The state of the figure ``fsdp_timeline``: 4 times the layer, which it counts from 1, plus the kind."""
+    """The state of the figure ``fsdp_timeline``. It codes a task as 4 times the layer, counted from 1, plus the kind."""
     return {
         "set": {"layers": str(layers), "prefetch": str(ahead)},
         "give": {"own": [1] + [4 * (layer + 1) + KINDS[what] for what, layer in work]},

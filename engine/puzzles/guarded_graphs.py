@@ -67,7 +67,7 @@ DTYPES = {"f": "float32", "h": "float16"}
 
 
 def run(function):
-    """The second row of calls."""
+    """Run the reader's function for the second row of calls; returns the result in words, and the figure."""
     limit, text = CASES[1]
     calls = parsed(text)
     ran = ran_of(function, calls, limit)
@@ -76,7 +76,7 @@ def run(function):
 
 
 def check(function):
-    """All rows of calls, one by one."""
+    """Check the reader's function for all rows of calls; a Slip at the first wrong answer."""
     for limit, text in CASES:
         calls = parsed(text)
         compare(ran_of(function, calls, limit), calls, limit)
@@ -95,7 +95,7 @@ def named(number):
 
 
 def ran_of(function, calls, limit):
-    """What the reader's function answers, one entry for each call."""
+    """The reader's answers, one for each call."""
     call = f"{FUNCTION}({shown(calls)}, {limit})"
     given = one_for_each(
         function(list(calls), limit), call, "a list with an entry for each call", len(calls), "calls"
@@ -107,7 +107,7 @@ def ran_of(function, calls, limit):
 
 
 def compare(given, calls, limit):
-    """A Slip at the first call that another graph must run."""
+    """Raise a Slip at the first call that another graph must run."""
     graphs, compiled = [], []
     for at in range(len(calls)):
         before = list(graphs)
@@ -122,7 +122,7 @@ def compare(given, calls, limit):
 
 
 def ran_by(call, graphs, compiled, limit):
-    """The number of the graph that runs a call by the engine's rule, and why this one."""
+    """The number of the graph that runs a call by the engine's rule, and the reason in words."""
     others = [graph for graph in graphs if graph[0] != call[0]]
     also = " There is a guard on the dtype." if others and len(others) == len(graphs) else ""
     number, held, new, differs = call_graph(call, graphs, compiled, limit)
@@ -139,7 +139,7 @@ def ran_by(call, graphs, compiled, limit):
 
 
 def drawn(given, calls, wrong=None):
-    """The calls from left to right, and in the row of each graph those that it runs."""
+    """The picture of the calls from left to right, with a row for each graph that shows the calls it runs."""
     lines = [
         ("calls", [box(at, at + 1, f"{calls[at][0][0]}{calls[at][1]}", "plain") for at in range(len(calls))])
     ]

@@ -1,4 +1,4 @@
-"""Halving for any number of ranks: fold the ranks that are too many, then exchange halves."""
+"""Halving for any number of ranks: fold the ranks beyond a power of two into others, then exchange halves."""
 
 from engine.puzzles.judging import Slip, rows, shown, whole
 from engine.puzzles.ring_step import drawn
@@ -61,7 +61,7 @@ COUNTS = (6, 4, 3, 2, 5, 8, 12)
 
 
 def run(function):
-    """The run of six ranks."""
+    """Run the reader's function for six ranks; returns the result in words, and the figure."""
     ranks = COUNTS[0]
     parts, sent = summed(function, ranks)
     return (
@@ -71,7 +71,7 @@ def run(function):
 
 
 def check(function):
-    """All numbers of ranks."""
+    """Check the reader's function for all numbers of ranks; a Slip at the first wrong answer."""
     for ranks in COUNTS:
         summed(function, ranks)
     words, seen = run(function)
@@ -79,7 +79,7 @@ def check(function):
 
 
 def power_below(ranks):
-    """The largest power of two that is not above."""
+    """The largest power of two that is at most ``ranks``."""
     power = 1
     while 2 * power <= ranks:
         power *= 2
@@ -87,8 +87,8 @@ def power_below(ranks):
 
 
 def summed(function, ranks):
-    """What each rank holds of each chunk in the end, and how many chunks each has sent; a Slip unless every place has
-    its own chunk complete."""
+    """The parts of each chunk that each rank holds in the end, and the number of chunks that each rank has sent; a
+    Slip unless every rank that takes part in the halving has its own chunk complete."""
     chunks = power_below(ranks)
     extra = ranks - chunks
     plans = [plan_of(function, rank, ranks, chunks) for rank in range(ranks)]
@@ -123,8 +123,8 @@ def summed(function, ranks):
 
 
 def require_fold(plans, step, folded, ranks, chunks):
-    """A Slip unless the ranks that are too many give all they have at the start, and nothing is sent to them or by
-    them later."""
+    """Raise a Slip unless the ranks beyond the power of two send their whole buffer in the first step, and neither
+    send nor receive later."""
     for rank in range(ranks):
         move = plans[rank][step]
         if rank in folded and step == 0 and move != (rank - 1, 0, chunks):
@@ -145,7 +145,7 @@ def require_fold(plans, step, folded, ranks, chunks):
 
 
 def plan_of(function, rank, ranks, chunks):
-    """What the reader's function has a rank send, step by step."""
+    """The reader's plan for a rank: what it sends in each step."""
     call = f"{FUNCTION}(rank={rank}, ranks={ranks})"
     plan = []
     for move in rows(function(rank, ranks), call, "a list of (to, first, end) or None", 100):
@@ -168,7 +168,7 @@ def plan_of(function, rank, ranks, chunks):
 
 
 def require_complete(parts, sent, folded, ranks):
-    """A Slip unless each place has its own chunk complete, and no rank has sent more than it needs."""
+    """Raise a Slip unless each rank that takes part has its own chunk complete, and no rank has sent too much."""
     members = [rank for rank in range(ranks) if rank not in folded]
     for place in range(len(members)):
         held = len(parts[members[place]][place])

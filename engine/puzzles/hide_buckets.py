@@ -1,4 +1,4 @@
-"""Gradients into buckets, so that as little as can be is left to wait for after the backward pass."""
+"""Group gradients into buckets, so that the wait after the backward pass is as short as possible."""
 
 from engine.executed.data_parallel import behind
 from engine.puzzles.judging import Slip, rows, shown, whole
@@ -55,7 +55,7 @@ CASES = (  # when each gradient is ready, its megabytes, a start-up, and the tim
 
 
 def run(function):
-    """The first pass."""
+    """Run the reader's function for the first pass; returns the result in words, and the figure."""
     ready, sizes, start_up, per_mb = CASES[0]
     counts = counts_of(function, CASES[0])
     _, end = sent(counts, CASES[0])
@@ -67,7 +67,7 @@ def run(function):
 
 
 def check(function):
-    """All passes."""
+    """Check the reader's function for all passes; a Slip at the first wrong answer."""
     for case in CASES:
         require_earliest(counts_of(function, case), case)
     words, picture = run(function)
@@ -75,7 +75,7 @@ def check(function):
 
 
 def counts_of(function, case):
-    """The reader's buckets; a Slip unless all gradients are in them."""
+    """The number of gradients in each of the reader's buckets; a Slip unless all gradients are in one."""
     ready, sizes, start_up, per_mb = case
     call = f"{FUNCTION}(ready, sizes={list(sizes)}, …)"
     counts = rows(function(list(ready), list(sizes), start_up, per_mb), call, "a list of counts", 1000)
@@ -92,7 +92,7 @@ def counts_of(function, case):
 
 
 def sent(counts, case):
-    """When each bucket's AllReduce starts and ends, by the engine's step of two streams."""
+    """The times at which each bucket's AllReduce starts and ends, by the engine's step of two streams."""
     ready, sizes, start_up, per_mb = case
     lasts, ends, last = [0.0], [], -1  # the forward pass takes no time here
     for i in range(len(ready)):
@@ -105,7 +105,7 @@ def sent(counts, case):
 
 
 def earliest(case):
-    """The earliest time at which all gradients can be through."""
+    """The earliest time at which all gradients can have been sent."""
     ready, sizes, start_up, per_mb = case
     ends = [0]
     for j in range(1, len(sizes) + 1):
@@ -115,7 +115,7 @@ def earliest(case):
 
 
 def require_earliest(counts, case):
-    """A Slip if the last AllReduce could end earlier, with what the wire loses."""
+    """Raise a Slip if the last AllReduce could end earlier; it says where the wire loses time."""
     ready, sizes, start_up, per_mb = case
     start, end = sent(counts, case)
     best = earliest(case)

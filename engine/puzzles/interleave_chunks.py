@@ -54,7 +54,7 @@ SHAPES = ((4, 8, 2), (2, 4, 2), (2, 6, 3), (4, 4, 2), (3, 6, 4))  # stages, micr
 
 
 def run(function):
-    """What the reader's order comes to for the first of the shapes."""
+    """Run the reader's function for the first shape; returns the result in words, and the figure."""
     found = played(orders_of(function, *SHAPES[0]), *SHAPES[0])
     require_moving(found)
     stages, batches, chunks = SHAPES[0]
@@ -66,7 +66,7 @@ def run(function):
 
 
 def check(function):
-    """All shapes, against the engine's order."""
+    """Check the reader's function for all shapes; a Slip at the first wrong answer."""
     for shape in SHAPES:
         found = played(orders_of(function, *shape), *shape)
         require_moving(found)
@@ -86,7 +86,7 @@ def orders_of(function, stages, batches, chunks):
 
 
 def engines(stages, batches, chunks):
-    """The engine's own."""
+    """The engine's order for each stage."""
     found = []
     for stage in range(stages):
         work = []
@@ -96,7 +96,7 @@ def engines(stages, batches, chunks):
 
 
 def require_as_good(found, wanted):
-    """A Slip if the step is longer than the engine's, or a stage holds more."""
+    """Raise a Slip if the step is longer than the engine's, or a stage holds more activations."""
     stages, batches, chunks = found["stages"], found["batches"], found["chunks"]
     sizes = f"With {stages} stages, {batches} micro-batches and {chunks} chunks"
     longer = max(found["end"]) - max(wanted["end"])

@@ -1,19 +1,19 @@
-"""Runs what a reader has written for a puzzle, and says what came of it: plain Python without a library, so
-that a page (in Brython) and the command line (in CPython) judge by the same lines.
+"""Runs a reader's solution of a puzzle and judges it. This is plain Python without a library, so that a page (in
+Brython) and the command line (in CPython) run the same lines.
 
 A puzzle's module has ``run(function)`` and ``check(function)``. Each gives words and what its figure is to show,
 or raises ``Slip`` with the same two.
 """
 
-FILE = "<string>"  # as Python calls a text that it executes
-MOST_LINES, MOST_CHARACTERS = 200, 8000  # that a reader's code may print
+FILE = "<string>"  # the file name that Python gives to a text it executes
+MOST_LINES, MOST_CHARACTERS = 200, 8000  # the most that a reader's code may print
 ENDS_NOT = "A function calls itself without end"
 LONGEST = 160  # characters of a value that is quoted
 
 
 class Slip(Exception):
-    """What is wrong with what the reader's function gave, in words that help; ``drawn`` is what the figure is
-    to show of it."""
+    """Raised for a wrong answer of the reader's function. ``words`` say what is wrong with it and help to find
+    the mistake; ``drawn`` is the state in which the figure shows it."""
 
     def __init__(self, words, drawn=None):
         super().__init__(words)
@@ -25,8 +25,9 @@ class Printed(Exception):
 
 
 def tried(code, name, task):
-    """Run the reader's code and hand its function to ``task``. Gives ``right``, ``words``, the ``line`` that
-    they are about (0 where none is), what was ``printed``, and what is ``drawn``."""
+    """Run the reader's code and pass its function to ``task``. Returns a dictionary: ``right`` is whether the answer
+    is right, ``words`` the verdict, ``line`` the line that it is about (0 if none), ``printed`` the lines that
+    the code printed, and ``drawn`` the state of the figure."""
     printed, drawn, line, right = [], None, 0, False
     names = {"__name__": "yours", "print": printer(printed)}
     try:
@@ -41,17 +42,17 @@ def tried(code, name, task):
         words = f"Stopped: your code printed more than {MOST_LINES} lines. Print less."
     except SyntaxError as error:
         words, line = f"Python cannot read this line: {error.msg}.", error.lineno or 0
-    except BaseException as error:  # SystemExit too: the reader's code says nothing about this process
+    except BaseException as error:  # SystemExit as well: the reader's code must not end this process
         words, line = said(error), line_of(error, ENDS_NOT in said(error))
     return {"right": right, "words": words, "line": line, "printed": printed, "drawn": drawn}
 
 
 def printer(printed):
-    """A print that keeps what it is given, up to a limit."""
+    """A replacement for ``print`` that appends its text to the list ``printed``, up to a limit."""
     size = [0]
 
     def print_here(*values, sep=" ", end="\n", file=None, flush=False):
-        """Like ``print``, into the list."""
+        """Like ``print``, but append the text to the list."""
         text = (" " if sep is None else sep).join([str(value) for value in values])
         size[0] += len(text) + 1
         if len(printed) >= MOST_LINES or size[0] > MOST_CHARACTERS:
@@ -62,8 +63,8 @@ def printer(printed):
 
 
 def said(error):
-    """An error of the reader's code in one line: as Python says it, or in words where only the page's Python,
-    which is JavaScript underneath, would say it so."""
+    """An error of the reader's code in one line: Python's own message, or one of ours where the page's Python, which
+    is JavaScript underneath, has a message of its own."""
     kind, words = type(error).__name__, " ".join(str(error).split())
     if kind in ("ImportError", "ModuleNotFoundError") or "XMLHttpRequest" in words:
         return "A puzzle needs no libraries; there is math to import, and nothing else."
@@ -79,8 +80,8 @@ def said(error):
 
 
 def line_of(error, too_deep=False):
-    """The line of the reader's code in which an error arose, 0 where it is not known. What is ``too_deep`` may have
-    ended on the way into the last call, so that the one before it says where it calls."""
+    """The line of the reader's code in which an error arose, or 0 if it is not known. A recursion that went ``too_deep``
+    may have ended while entering the last call, so the line is then that of the call before it."""
     lines, step = [0], error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == FILE:
@@ -90,7 +91,7 @@ def line_of(error, too_deep=False):
 
 
 def short(value):
-    """A text that is short enough to be read."""
+    """The text, cut if it is too long to be read."""
     return value if len(value) <= LONGEST else value[: LONGEST - 2] + " …"
 
 
@@ -110,14 +111,14 @@ def number(value):
 
 
 def something(value, call):
-    """What a call gave; a Slip where that is nothing."""
+    """The value that a call returned; a Slip if it is None."""
     if value is None:
         raise Slip(f"{call} gave None. Does it end with a return?")
     return value
 
 
 def rows(value, call, wanted, most):
-    """The list that a call gave, if it is one and not too long; a Slip otherwise."""
+    """The list that a call returned; a Slip if it is not a list or too long. ``wanted`` says in words what to return."""
     something(value, call)
     if not isinstance(value, (list, tuple)):
         raise Slip(f"{call} must give {wanted}, and gave {shown(value)}.")
@@ -127,7 +128,8 @@ def rows(value, call, wanted, most):
 
 
 def one_for_each(value, call, wanted, count, whose):
-    """The list that a call gave, if it has ``count`` entries, whose they are in words; a Slip otherwise."""
+    """The list that a call returned; a Slip unless it has ``count`` entries. ``whose`` says in words what has one entry
+    each."""
     given = rows(value, call, wanted, 1000)
     if len(given) != count:
         raise Slip(f"{call} gave {len(given)} entries for {count} {whose}.")
@@ -135,23 +137,23 @@ def one_for_each(value, call, wanted, count, whose):
 
 
 # -- pictures ------------------------------------------------------------------------------------------------
-LOOKS = ("compute", "deep", "hbm", "link", "network", "plain", "idle", "wrong")  # as the page's CSS has them
+LOOKS = ("compute", "deep", "hbm", "link", "network", "plain", "idle", "wrong")  # classes in the page's CSS
 
 
 def box(start, end, text: "str | int" = "", look="plain"):
-    """A box of a picture, from a place to another, with a text in it if there is room."""
+    """A box of a picture from one position to another, with a text in it if there is room."""
     return [round(start, 4), round(end, 4), str(text), look]
 
 
 def picture(lines, key, says, unit=""):
-    """What a puzzle without a figure of its own shows of an answer: lines of (name, boxes) on one axis, words for the
-    looks that need them, and a sentence for those who do not see it."""
+    """The picture of an answer, for a puzzle without a figure: lines of (name, boxes) on one axis, a key that explains the
+    looks, and a sentence for readers who cannot see the picture."""
     return {"picture": {"lines": [list(line) for line in lines], "key": key, "says": says, "unit": unit}}
 
 
 # -- what a page reads ---------------------------------------------------------------------------------------
 def as_json(value):
-    """Lists, dicts, texts, numbers and truths as JSON in ASCII; the page's Python has no module for it."""
+    """A value of lists, dicts, strings, numbers and booleans as JSON in ASCII; the page's Python has no json module."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -164,7 +166,7 @@ def as_json(value):
 
 
 def in_json(character):
-    """A character as it may be written in a JSON text."""
+    """A character, escaped for a JSON string."""
     code = ord(character)
     if 32 <= code < 127 and character not in '"\\':
         return character

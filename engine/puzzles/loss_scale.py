@@ -1,4 +1,4 @@
-"""A dynamic loss scale: what follows an overflow, and what follows a long run without one."""
+"""A dynamic loss scale: how it changes after an overflow, and after a long run without one."""
 
 import math
 
@@ -48,7 +48,7 @@ RUNS = (  # scale, interval, and for each step whether it overflows
 
 
 def run(function):
-    """The third of the runs."""
+    """Run the reader's function for the third run; returns the result in words, and the figure."""
     scale, interval, steps = RUNS[2]
     path = [f"{each[0]:g}" for each in states(function, scale, interval, steps)]
     return (
@@ -58,7 +58,7 @@ def run(function):
 
 
 def check(function):
-    """All runs, step by step."""
+    """Check the reader's function for all runs; a Slip at the first wrong answer."""
     for scale, interval, steps in RUNS:
         found, wanted = states(function, scale, interval, steps), expected(scale, interval, steps)
         for at in range(len(steps)):
@@ -68,7 +68,7 @@ def check(function):
 
 
 def states(function, scale, interval, steps):
-    """What the reader's function makes of a run."""
+    """The scale and the count after each step of a run, by the reader's function."""
     clean, found = 0, []
     for step in steps:
         call = f"{FUNCTION}({scale!r}, {clean}, {step == 'x'}, {interval})"
@@ -85,7 +85,8 @@ def states(function, scale, interval, steps):
 
 
 def expected(scale, interval, steps):
-    """The scale and the count after each step, by the engine's; it has no least scale, which is the puzzle's own."""
+    """The scale and the count after each step, by the engine's rule. The smallest allowed scale is added here, because
+    the engine's rule has none."""
     octave, clean, found = math.log2(scale), 0, []
     for step in steps:
         overflow = step == "x"
@@ -96,7 +97,7 @@ def expected(scale, interval, steps):
 
 
 def compare(found, wanted, at, scale, interval, steps):
-    """A Slip where the two differ at a step."""
+    """Raise a Slip if the reader's and the right state differ at a step."""
     before, clean = wanted[at - 1] if at else (scale, 0)
     why = "an overflow" if steps[at] == "x" else f"clean step {clean + 1} of {interval}"
     where = f"At step {at} of “{steps}” (x overflows), with a scale of {before:g} and after {why},"
@@ -117,7 +118,7 @@ def compare(found, wanted, at, scale, interval, steps):
 
 
 def instead(before, clean, found, overflow, interval):
-    """What was done with the scale instead."""
+    """The words for what the reader's function did with the scale instead."""
     if overflow:
         return (
             " An overflow skips the step and halves the scale."
@@ -130,7 +131,7 @@ def instead(before, clean, found, overflow, interval):
 
 
 def drawn(found, scale, steps, wrong=-1):
-    """The steps from left to right: whether each overflows, the scale after it, and the count."""
+    """The picture of the steps from left to right: whether each overflows, and the scale and the count after it."""
     lines = [
         (
             "step",

@@ -1,4 +1,4 @@
-"""Two partial softmaxes become one: what each rank of a ring does with the keys that arrive."""
+"""Merge two partial softmaxes, as each rank of a ring does with the keys that arrive."""
 
 import math
 
@@ -53,7 +53,7 @@ KEYS = (  # scores and values of the keys of one part, and of another
 
 
 def run(function):
-    """The first pair."""
+    """Run the reader's function for the first pair; returns the result in words, and the figure."""
     one, other = [part(keys) for keys in KEYS[0]]
     maximum, total, weighted = asked(function, one, other)
     mean = weighted / total if total else math.nan
@@ -64,7 +64,7 @@ def run(function):
 
 
 def check(function):
-    """All pairs."""
+    """Check the reader's function for all pairs; a Slip at the first wrong answer."""
     for keys in KEYS:
         require_merged(asked(function, *[part(each) for each in keys]), keys)
     words, picture = run(function)
@@ -72,7 +72,8 @@ def check(function):
 
 
 def part(keys):
-    """The three numbers of these keys: the engine's merge of one after the other."""
+    """The partial softmax (maximum, total, weighted) of these keys, made by the engine's merge of one key after the
+    other."""
     found = EMPTY
     for score, value in keys:
         found = together(found, (score, 1.0, value))
@@ -80,13 +81,13 @@ def part(keys):
 
 
 def together(one, other):
-    """Two parts as one, rescaled as the engine does."""
+    """Two partial softmaxes merged into one, with the engine's rescaling."""
     maximum, a, b = rescaled(one[0], other[0])
     return float(maximum), float(a * one[1] + b * other[1]), float(a * one[2] + b * other[2])
 
 
 def worded(one):
-    """A part in few digits."""
+    """A partial softmax in words, with few digits."""
     return shown(tuple([round(each, 4) for each in one]))
 
 
@@ -97,7 +98,7 @@ def softmax(keys):
 
 
 def asked(function, one, other):
-    """What the reader's function makes of two parts: three numbers."""
+    """The three numbers into which the reader's function merges two parts."""
     call = f"{FUNCTION}({worded(one)}, {worded(other)})"
     found = rows(function(one, other), call, "(maximum, total, weighted)", 100)
     if len(found) != 3:
@@ -111,7 +112,7 @@ def asked(function, one, other):
 
 
 def require_merged(found, keys):
-    """A Slip unless these are the three numbers of all the keys."""
+    """Raise a Slip unless these three numbers are those of all the keys together."""
     wanted = part(keys[0] + keys[1])
     call = f"Merging {worded(part(keys[0]))} and {worded(part(keys[1]))}"
     order = ""
@@ -132,7 +133,7 @@ def require_merged(found, keys):
 
 
 def why(found, keys, place):
-    """What was most likely done with the totals, or the weighted sums, of the two parts."""
+    """The words for the reader's likely mistake with the totals, or the weighted sums, of the two parts."""
     one, other, right = part(keys[0]), part(keys[1]), part(keys[0] + keys[1])
     _, a, b = rescaled(one[0], other[0])
     x, y = one[place], other[place]
@@ -165,7 +166,7 @@ def why(found, keys, place):
 
 
 def drawn(found, wanted):
-    """The reader's total and weighted sum as bars, above those of all the keys at once."""
+    """The picture of the reader's total and weighted sum as bars, above the right ones."""
     lines = []
     for place, name in ((1, "total"), (2, "weighted")):
         right = abs(found[place] - wanted[place]) <= 1e-9 * max(1.0, abs(wanted[place]))
@@ -173,6 +174,6 @@ def drawn(found, wanted):
             ("yours", found[place], "compute" if right else "wrong"),
             ("all keys", wanted[place], "hbm"),
         ):
-            bar = max(0.0, min(100.0, value))  # a bar has no place for less than nothing, or for far too much
+            bar = max(0.0, min(100.0, value))  # a bar cannot show negative or huge values
             lines.append((f"{name}, {whose}", [box(0, bar, f"{value:.4g}", look)]))
     return picture(lines, {}, "The total and the weighted sum of your merge, and of all the keys at once.")

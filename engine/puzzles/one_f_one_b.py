@@ -1,4 +1,4 @@
-"""Write 1F1B: the order in which each stage of a pipeline makes its passes."""
+"""Write 1F1B: the order in which each stage of a pipeline runs its passes."""
 
 from engine.mechanism.pipeline_orders import BACKWARD, kind_of, one_path
 from engine.puzzles.judging import Slip
@@ -50,7 +50,7 @@ PASSES = ("F", "B")
 
 
 def run(function):
-    """What the reader's order comes to for the first of the sizes."""
+    """Run the reader's function for the first size; returns the result in words, and the figure."""
     stages, batches = SIZES[0]
     found = played(orders_of(function, stages, batches), stages, batches)
     require_moving(found)
@@ -62,7 +62,7 @@ def run(function):
 
 
 def check(function):
-    """Whether it is 1F1B, in all sizes."""
+    """Check that the reader's order is 1F1B for all sizes; a Slip at the first at which it is not."""
     for stages, batches in SIZES:
         found = played(orders_of(function, stages, batches), stages, batches)
         require_moving(found)
@@ -84,7 +84,7 @@ def orders_of(function, stages, batches):
 
 
 def orders_1f1b(stages, batches):
-    """The engine's own."""
+    """The engine's 1F1B: the blocks of each stage in order."""
     found = []
     for stage in range(stages):
         work = []
@@ -94,7 +94,7 @@ def orders_1f1b(stages, batches):
 
 
 def require_equal(found, wanted):
-    """A Slip unless the step is as short as 1F1B's, and no stage holds more."""
+    """Raise a Slip unless the step is as short as 1F1B's, and no stage holds more activations."""
     sizes = f"With {found['stages']} stages and {found['batches']} micro-batches"
     for stage in range(found["stages"]):
         held, most = found["held"][stage], wanted["held"][stage]

@@ -1,4 +1,4 @@
-"""The order in which the tiles of a product start, for the most reuse in L2."""
+"""The order of a product's tiles that reuses the most blocks in L2."""
 
 from engine.one_gpu.tile_order import read_wave
 from engine.puzzles.judging import Slip, rows, shown, whole
@@ -47,7 +47,7 @@ CASES = (  # rows and columns of tiles, blocks along k, tiles of a wave, and blo
 
 
 def run(function):
-    """The first product."""
+    """Run the reader's function for the first product; returns the result in words, and the figure."""
     tiles = order_of(function, CASES[0])
     read, asked = read_by(tiles, CASES[0])
     tall, wide, steps, wave, room = CASES[0]
@@ -58,7 +58,7 @@ def run(function):
 
 
 def check(function):
-    """All products."""
+    """Check the reader's function for all products; a Slip at the first wrong answer."""
     for case in CASES:
         require_few(order_of(function, case), case)
     words, picture = run(function)
@@ -66,7 +66,7 @@ def check(function):
 
 
 def order_of(function, case):
-    """The reader's order; a Slip unless it has each tile once."""
+    """The reader's order of the tiles; a Slip unless it contains each tile once."""
     tall, wide, _, wave, _ = case
     call = f"{FUNCTION}({tall}, {wide}, {wave})"
     tiles = []
@@ -87,7 +87,7 @@ def order_of(function, case):
 
 
 def read_by(tiles, case):
-    """Blocks from HBM, and blocks asked for, by the engine's L2."""
+    """The number of blocks read from HBM, and of blocks read in all, by the engine's model of L2."""
     tall, wide, steps, wave, room = case
     row, column = [tile[0] for tile in tiles], [tile[1] for tile in tiles]
     blocks = 1 + (tall + wide) * steps
@@ -99,7 +99,7 @@ def read_by(tiles, case):
 
 
 def grouped(case, height):
-    """Groups of so many rows, each column by column."""
+    """The tiles in groups of ``height`` rows; inside a group the order is column by column."""
     tall, wide, _, _, _ = case
     return [
         (row, column)
@@ -110,7 +110,7 @@ def grouped(case, height):
 
 
 def require_few(tiles, case):
-    """A Slip unless as few blocks come from HBM as with groups in which a wave is a square."""
+    """Raise a Slip if more blocks are read from HBM than with groups that make a wave of tiles a square."""
     tall, wide, _, wave, room = case
     read, _ = read_by(tiles, case)
     fewest, _ = read_by(grouped(case, round(wave**0.5)), case)

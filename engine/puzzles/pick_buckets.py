@@ -1,4 +1,4 @@
-"""Which batch sizes to capture as CUDA graphs, so that the least is padded."""
+"""Choose the batch sizes to capture as CUDA graphs, so that the fewest rows are padded."""
 
 from engine.puzzles.judging import Slip, box, picture, rows, shown, whole
 from engine.serving.shape_buckets import LARGEST, best, buckets_of, padding
@@ -59,36 +59,36 @@ OPEN = (
 
 
 def bell(middle, width):
-    """Counts that are highest in the middle."""
+    """How often each batch size occurs: bell-shaped counts around ``middle``."""
     return [0] + [max(0, round(1000 * 2 ** (-(((b - middle) / width) ** 2)))) for b in range(1, LARGEST + 1)]
 
 
 def two_hills():
-    """Counts with two peaks."""
+    """How often each batch size occurs: counts with two peaks."""
     low, high = bell(12, 6), bell(70, 15)
     return [low[b] + high[b] for b in range(LARGEST + 1)]
 
 
 def cases():
-    """Counts, and how many graphs."""
+    """The cases: the counts of batch sizes, and the number of graphs."""
     return ((bell(40, 12), 2), (two_hills(), 3), (bell(5, 40), 1))
 
 
 def run(function):
-    """The first counts."""
+    """Run the reader's function for the first counts; returns the result in words, and the figure."""
     counts, kept = cases()[0]
     sizes = sizes_of(function, counts, kept)
     return told(counts, kept, sizes), drawn(counts, kept, sizes)
 
 
 def told(counts, kept, sizes):
-    """What sizes pad, and what the best would."""
+    """The words for the padding with these sizes and with the best ones."""
     padded, fewest = padded_by(counts, sizes), padded_by(counts, best(counts, kept))
     return f"Batches around 40, {kept} graphs: {shown(sizes)} pad {padded:,.0f} rows, the best sizes {fewest:,.0f}."
 
 
 def check(function):
-    """All counts. Each is asked once, because it takes the page's Python long."""
+    """Check the reader's function for all counts, calling it once for each, because the page's Python is slow."""
     asked, given = cases(), []
     for counts, kept in asked:
         sizes, wanted = sizes_of(function, counts, kept), best(counts, kept)
@@ -107,7 +107,7 @@ def check(function):
 
 
 def worst(counts, kept, sizes):
-    """Where most of the padding comes from."""
+    """The words for the graph that causes most of the padding."""
     if len(sizes) < kept:
         return f"You may capture {kept}, and {len(sizes)} are used: one more never pads more."
     first, most = 0, (-1.0, 0, 0)
@@ -121,7 +121,7 @@ def worst(counts, kept, sizes):
 
 
 def padded_by(counts, sizes):
-    """The rows that are padded, by the engine's count."""
+    """The number of padded rows, by the engine's count."""
     return padding(counts, buckets_of(list(sizes)))
 
 
@@ -143,7 +143,8 @@ def sizes_of(function, counts, kept):
 
 
 def drawn(counts, kept, sizes):
-    """Which batches run in which graph: yours, and the best; and where most of the batches are."""
+    """The picture of which batches run in which graph, in the reader's choice and in the best one, and of where most of
+    the batches are."""
     lines = []
     for name, picked, look in (
         ("yours", sizes, "compute"),

@@ -1,4 +1,4 @@
-"""What the puzzles about pipelines share: blocks as a reader writes them, the engine's timetable, words, the figure."""
+"""Shared by the puzzles about pipelines: reading a reader's blocks, the engine's timetable, words, and the figure."""
 
 import math
 
@@ -21,7 +21,7 @@ BEFORE = {
     BACKWARD: FORWARD,
     INPUT: FORWARD,
     WEIGHT: INPUT,
-}  # what a stage must have made of a micro-batch itself
+}  # the pass of the same micro-batch that a stage must have run before
 WHY = {
     BACKWARD: "a backward needs the activations that the forward left behind",
     INPUT: "a backward needs the activations that the forward left behind",
@@ -32,7 +32,7 @@ LASTS_S = {FORWARD: 1.0, BACKWARD: 2.0, INPUT: 1.0, WEIGHT: 1.0}
 
 # -- what a reader's function gave ----------------------------------------------------------------------------
 def stage_order(given, call, letters, stage, stages, batches, chunks=1):
-    """The blocks of one stage; a Slip where a pass is unknown, made twice, too early, or missing."""
+    """The blocks of one stage; a Slip if a pass is unknown, repeated, too early, or missing."""
     form = '("F", i, c)' if chunks > 1 else '("F", i)'
     work = []
     for entry in rows(given, call, f"a list of {form} and the like", 100 * batches * chunks):
@@ -56,7 +56,7 @@ def stage_order(given, call, letters, stage, stages, batches, chunks=1):
 
 
 def as_block(entry, letters, stage, stages, batches, chunks, call):
-    """A block's number of an entry such as ("F", i), or ("F", i, c) where a stage has chunks."""
+    """The block number for an entry such as ("F", i), or ("F", i, c) if a stage has chunks."""
     width = 3 if chunks > 1 else 2
     if (
         not isinstance(entry, (list, tuple))
@@ -88,7 +88,7 @@ def named(number, stages, chunks=1):
 
 # -- the engine's timetable -----------------------------------------------------------------------------------
 def played(orders, stages, batches, chunks=1):
-    """When each pass starts and ends, and what each stage holds; NaN for passes that never come."""
+    """The start and end of each pass (NaN if it never starts), and the most that each stage holds."""
     work, begins = [], [0]
     for order in orders:
         work.extend(order)
@@ -115,7 +115,7 @@ def played(orders, stages, batches, chunks=1):
 
 
 def heads(found):
-    """Stage -> the first of its passes that never starts, where there is one."""
+    """Stage -> its first pass that never starts, for stages that have such a pass."""
     stuck = {}
     for at in range(len(found["work"])):
         if math.isnan(found["start"][at]):
@@ -124,7 +124,7 @@ def heads(found):
 
 
 def require_moving(found):
-    """A Slip if stages wait for each other without end, with the first pass of such a circle."""
+    """Raise a Slip if stages wait for each other for ever; it names the first pass of such a circle."""
     stuck = heads(found)
     if not stuck:
         return
@@ -143,19 +143,19 @@ def require_moving(found):
 
 # -- the words and the picture --------------------------------------------------------------------------------
 def counted(batches):
-    """So many micro-batches, in words."""
+    """A number of micro-batches in words."""
     return f"{round(batches, 2):g} micro-batch{'' if batches == 1 else 'es'}"
 
 
 def percent(found):
-    """The idle share of a step."""
+    """The idle share of a step in words."""
     busy = found["batches"] * (LASTS_S[FORWARD] + LASTS_S[BACKWARD])
     return f"{100 * (1 - busy / max(found['end'])):.1f} %"
 
 
 def drawn(found):
-    """The state of the figure ``pipeline_timeline``: the passes that start, and −1 − that of a pass for which a stage
-    waits without end."""
+    """The state of the figure ``pipeline_timeline``: the number n of each pass that starts, and −1 − n for a pass at
+    which a stage waits for ever."""
     stuck, column = heads(found), [1]
     for at in range(len(found["work"])):
         if not math.isnan(found["start"][at]):

@@ -1,4 +1,4 @@
-"""Which rings of ranks get the places inside a node, so that the least crosses between nodes."""
+"""Choose which rings of ranks stay inside a node, so that the fewest bytes cross between nodes."""
 
 from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.placement import leaving
@@ -65,7 +65,7 @@ CASES = (  # members and gigabytes of each kind of ring, and GPUs of a node
 
 
 def run(function):
-    """The first job."""
+    """Run the reader's function for the first job; returns the result in words, and the figure."""
     kinds, per_node = CASES[0]
     order = order_of(function, kinds, per_node)
     return (
@@ -75,7 +75,7 @@ def run(function):
 
 
 def check(function):
-    """All jobs."""
+    """Check the reader's function for all jobs; a Slip at the first wrong answer."""
     for kinds, per_node in CASES:
         order = order_of(function, kinds, per_node)
         found, best = crossed(order, kinds, per_node), best_order(kinds, per_node)
@@ -92,7 +92,7 @@ def check(function):
 
 
 def order_of(function, kinds, per_node):
-    """The reader's order; a Slip unless it has each kind once."""
+    """The reader's order of the kinds of rings; a Slip unless it contains each kind once."""
     call = f"{FUNCTION}({shown(kinds)}, {per_node})"
     order = rows(function(dict(kinds), per_node), call, "a list of names, innermost first", 100)
     if not all(isinstance(name, str) for name in order) or sorted(order) != sorted(kinds):
@@ -106,7 +106,7 @@ def crossed(order, kinds, per_node):
 
 
 def crossed_by(name, order, kinds, per_node):
-    """The same for the rings of one kind, by the engine's account of rings across nodes."""
+    """Gigabytes that the rings of one kind send to other nodes, by the engine's count."""
     size, sent = kinds[name]
     gpus = 1
     for each in order:
@@ -123,7 +123,7 @@ def stride(name, order, kinds):
 
 
 def drawn(order, kinds, per_node):
-    """The ring that GPU 0 is in, of each kind: its members on the row of all GPUs, those that leave a node marked."""
+    """The picture of GPU 0's ring of each kind: its members in the row of all GPUs, marked where the ring leaves a node."""
     gpus, lines = 1, []
     for name in order:
         gpus *= kinds[name][0]

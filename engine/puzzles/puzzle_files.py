@@ -24,7 +24,7 @@ ENDLESS = f"Stopped after {LIMIT_S:g} s. Is there a loop that never ends?"
 
 
 def listed() -> list[dict[str, str]]:
-    """Name, lesson and title of each puzzle."""
+    """A line for each puzzle: its name, lesson and title."""
     found = [(name, puzzles.puzzle(name)) for name in puzzles.names()]
     return [{"puzzle": name, "lesson": each.LESSON, "title": each.TITLE} for name, each in found]
 
@@ -39,7 +39,7 @@ def text(name: str) -> str:
 
 
 def written(name: str, folder: Path) -> Path:
-    """Write the file; ValueError if there is one already, which may be somebody's work."""
+    """Write a puzzle's file; ValueError if it exists, because it may contain somebody's work."""
     file, words = folder / f"{name}.py", text(name)
     if file.exists():
         raise ValueError(f"{file} is there already; move it away, or check it with --check {file}")
@@ -48,7 +48,7 @@ def written(name: str, folder: Path) -> Path:
 
 
 def judged(name: str, file: Path) -> dict:
-    """What ``judging.tried`` says of the function in a file, but for the state of a figure."""
+    """The result of ``judging.tried`` for the function in a file, without the state of the figure."""
     puzzles.puzzle(name)
     require_readable(file)
     command = [sys.executable, "-m", __name__, name, str(file)]
@@ -72,7 +72,7 @@ def require_readable(file: Path) -> None:
 
 
 def died(said: str) -> str:
-    """Of a process that ended before it could say anything."""
+    """The result for a process that ended without an answer."""
     lines = said.split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
     return f"Python itself ended while it ran this: {judging.short(last)}"

@@ -37,7 +37,7 @@ MESHES = ((2, 2, 4), (8, 1, 16, 4), (4,), (3, 5), (8, 2, 2, 2, 3))
 
 
 def run(function):
-    """The first mesh."""
+    """Run the reader's function for the first mesh; returns the result in words, and the figure."""
     sizes = MESHES[0]
     found = of_all(function, sizes)
     listed = ", ".join([f"{rank}: {tuple(found[rank])}" for rank in (0, 1, 2, 5, 15)])
@@ -47,7 +47,7 @@ def run(function):
 
 
 def check(function):
-    """All meshes."""
+    """Check the reader's function for all meshes; a Slip at the first wrong answer."""
     for sizes in MESHES:
         require_mesh(of_all(function, sizes), sizes)
     words, picture = run(function)
@@ -81,7 +81,7 @@ def of_rank(function, rank, sizes):
 
 
 def require_mesh(found, sizes):
-    """A Slip unless each rank has its own place, and the one that the engine's mesh gives it."""
+    """Raise a Slip unless the coordinates of all ranks differ and are those of the engine's mesh."""
     seen = {}
     for rank in range(len(found)):
         other = seen.setdefault(tuple(found[rank]), rank)
@@ -125,7 +125,7 @@ MOST_DRAWN = 16  # ranks
 
 
 def drawn(found, sizes, wrong=()):
-    """The first ranks from left to right, with a line for each axis: where the coordinate is."""
+    """The picture of the first ranks from left to right, with a line for each axis that shows the coordinate."""
     ranks = min(MOST_DRAWN, len(found))
     lines = [("rank", [box(r, r + 1, r, "wrong" if r in wrong else "plain") for r in range(ranks)])]
     for axis in range(len(sizes)):

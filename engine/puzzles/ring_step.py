@@ -1,4 +1,4 @@
-"""One step of a ring: which chunk a rank passes on, so that every sum is complete after n − 1 steps."""
+"""One step of a ring: the chunk that a rank passes on, so that every sum is complete after n − 1 steps."""
 
 from engine.puzzles.judging import Slip, box, picture, shown, something, whole
 
@@ -32,7 +32,7 @@ SIZES = (4, 2, 3, 5, 8)
 
 
 def run(function):
-    """The run of four ranks."""
+    """Run the reader's function for four ranks; returns the result in words, and the figure."""
     ranks = SIZES[0]
     parts = reduced(function, ranks)
     owners = complete(parts, ranks)
@@ -41,7 +41,7 @@ def run(function):
 
 
 def check(function):
-    """All sizes."""
+    """Check the reader's function for all numbers of ranks; a Slip at the first wrong answer."""
     for ranks in SIZES:
         reduced(function, ranks)
     words, picture = run(function)
@@ -49,7 +49,7 @@ def check(function):
 
 
 def reduced(function, ranks):
-    """What each rank holds of each chunk in the end: the list of the ranks whose parts are in it."""
+    """For each rank and chunk, the list of the ranks whose parts are in that rank's sum in the end."""
     parts = [[[rank] for _ in range(ranks)] for rank in range(ranks)]
     sent, came = {}, []
     for step in range(ranks - 1):
@@ -79,14 +79,15 @@ def reduced(function, ranks):
 
 
 def better(came, rank, step):
-    """What a rank had to pass on instead: what it received in the step before."""
+    """The words for what a rank should have passed on: the chunk that it received in the step before."""
     return (
         f" In step {step - 1} it received chunk {came[rank]}, which has grown: pass that on." if came else ""
     )
 
 
 def drawn(parts, rank=-1, chunk=-1):
-    """Each rank's chunks, with how many ranks' parts are in them; the one at which a sum goes wrong is marked."""
+    """The picture of each rank's chunks, with the number of ranks whose parts are in them; the chunk at which a sum goes
+    wrong is marked."""
     lines, count, chunks = [], len(parts), len(parts[0])
     for r in range(count):
         boxes = []
@@ -120,7 +121,7 @@ def chunk_of(function, rank, ranks, step):
 
 
 def complete(parts, ranks):
-    """For each rank the chunk that has everybody's part; a Slip where one has none."""
+    """For each rank the chunk that contains all ranks' parts; a Slip if a rank has no such chunk."""
     owners = []
     for rank in range(ranks):
         full = [chunk for chunk in range(ranks) if len(parts[rank][chunk]) == ranks]

@@ -1,4 +1,5 @@
-"""A router: each token to its experts, chosen with a bias, weighed without it, and turned away where a queue is full."""
+"""A router: it chooses each token's experts with a bias, weights them without it, and drops a token where an expert's
+queue is full."""
 
 from engine.executed.routing import choose, first_state, next_state, push
 from engine.puzzles.judging import Slip, box, number, one_for_each, picture, shown, whole
@@ -53,12 +54,12 @@ CASES = (  # tokens, experts, choices of each token, capacity, steps of balancin
     (10, 3, 1, 3, 5, 5),
     (6, 4, 3, 4, 2, 6),
 )
-LONG = 10  # steps of balancing in a run
-FAVOURED = 4  # the first expert's share of liking, over the last one's
+LONG = 10  # steps of balancing in ``run``
+FAVOURED = 4  # how many times more popular the first expert is than the last
 
 
 def run(function):
-    """Some tokens without balancing, and after it."""
+    """Route some tokens before and after balancing; returns the result in words, and the figure."""
     tokens, experts, top_k, capacity, _, seed = CASES[3]
     lost = []
     for steps in (0, LONG):
@@ -73,7 +74,7 @@ def run(function):
 
 
 def check(function):
-    """All cases, token by token."""
+    """Check the reader's routes in all cases, token by token; a Slip at the first wrong one."""
     for case in CASES:
         scores, bias = likings(case)
         compare(routed_of(function, case, scores, bias), case, scores, bias)
@@ -88,7 +89,8 @@ def likings(case):
 
 
 def scores_of(case):
-    """Each token's scores: the engine's generator, times how well an expert is liked in general. They add up to 1."""
+    """The scores of each token, which add up to 1: random numbers of the engine's generator times each expert's
+    popularity."""
     tokens, experts, _, _, _, seed = case
     state, found = first_state(seed), []
     for _ in range(tokens):
@@ -101,7 +103,7 @@ def scores_of(case):
 
 
 def bias_of(case, scores):
-    """What the engine's rule makes of the biases in some steps on these tokens."""
+    """The biases after some steps of the engine's rule on these tokens."""
     tokens, experts, top_k, _, steps, _ = case
     bias = [0.0] * experts
     for _ in range(steps):
@@ -114,14 +116,14 @@ def bias_of(case, scores):
 
 
 def chosen_by(score, bias, top_k):
-    """The engine's choice."""
+    """The experts that the engine chooses for a token."""
     chosen = [0] * top_k
     choose(chosen, [score[e] + bias[e] for e in range(len(score))], len(score), top_k)
     return chosen
 
 
 def routed_of(function, case, scores, bias):
-    """What the reader's function gives: pairs, for each token."""
+    """The reader's routes: pairs of (expert, weight) for each token."""
     tokens, experts, top_k, capacity, _, _ = case
     call = f"{FUNCTION}(scores, bias, top_k={top_k}, capacity={capacity})"
     given = one_for_each(
@@ -148,7 +150,7 @@ def routed_of(function, case, scores, bias):
 
 
 def compare(routed, case, scores, bias):
-    """A Slip at the first token that goes elsewhere."""
+    """Raise a Slip at the first token that the reader's function sends to other experts than the engine."""
     tokens, experts, top_k, capacity, _, _ = case
     taken = [0] * experts
     for t in range(tokens):
@@ -174,7 +176,7 @@ def compare(routed, case, scores, bias):
 
 
 def misrouted(mine, wanted, chosen, full):
-    """Why a token goes to other experts."""
+    """The words that explain why a token belongs to other experts."""
     if full and [e for e in mine if e in full]:
         return f"expert {[e for e in mine if e in full][0]} is full by then and turns it away."
     if full and [e for e in mine if e not in chosen]:
@@ -188,7 +190,7 @@ def misrouted(mine, wanted, chosen, full):
 
 
 def drawn(routed, case, wrong=-1):
-    """Each expert's queue: the tokens that it takes, in order, beside its capacity."""
+    """The picture of each expert's queue: the tokens that it accepts, in order, beside its capacity."""
     _, experts, _, capacity, _, _ = case
     lines = []
     for e in range(experts):

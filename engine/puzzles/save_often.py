@@ -40,12 +40,12 @@ JOBS = (  # seconds to write a checkpoint, and between failures
     (300.0, 12 * 3600.0),
     (5.0, 30 * 24 * 3600.0),
 )
-NEAR = 0.002  # of the time
+NEAR = 0.002  # an answer may lose this share of the time against the best one
 YEAR_S = 365 * 24 * 3600.0
 
 
 def run(function):
-    """The first job."""
+    """Run the reader's function for the first job; returns the result in words, and the figure."""
     checkpoint_s, mtbf_s = JOBS[0]
     mine, best = asked(function, checkpoint_s, mtbf_s), float(best_interval_s(checkpoint_s, mtbf_s))
     return (
@@ -56,7 +56,7 @@ def run(function):
 
 
 def check(function):
-    """All jobs."""
+    """Check the reader's function for all jobs; a Slip at the first wrong answer."""
     for checkpoint_s, mtbf_s in JOBS:
         mine, best = asked(function, checkpoint_s, mtbf_s), float(best_interval_s(checkpoint_s, mtbf_s))
         if useful(mine, checkpoint_s, mtbf_s) < useful(best, checkpoint_s, mtbf_s) - NEAR:
@@ -113,7 +113,7 @@ def percent(interval, checkpoint_s, mtbf_s):
 
 
 def drawn(mine, best, checkpoint_s, mtbf_s):
-    """The shares of the time with the reader's interval and with the best one."""
+    """The picture of the shares of the time, with the reader's interval and with the best one."""
     lines = []
     for name, interval in (("yours", mine), ("best", best)):
         kept, written, repeated = shares(interval, checkpoint_s, mtbf_s)

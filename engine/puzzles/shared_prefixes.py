@@ -1,4 +1,4 @@
-"""A cache of prefixes: how much of each request's prompt has been computed before."""
+"""A prefix cache: how many tokens of each request's prompt have been computed before."""
 
 from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.serving.prefix_cache import PrefixCache
@@ -47,7 +47,7 @@ OPEN = (
 )
 KEPT = "        for token in tokens:\n            node = node.setdefault(token, {})\n"
 
-CASES = (  # words: the tokens of a prompt, a stroke, and those of the answer, one letter each
+CASES = (  # each word is a request: a letter for each token of the prompt, a stroke, those of the answer
     "sysab|cd sysabcde|f sysxy|z",
     "abc|d abc|e abc|d",
     "sysa|b tab|s sysa|b",
@@ -59,7 +59,7 @@ ROOM = 10**6  # tokens: more than there are
 
 
 def run(function):
-    """The first requests."""
+    """Run the reader's function for the first row of requests; returns the result in words, and the figure."""
     requests = parsed(CASES[0])
     found = held_of(function, requests)
     said = [
@@ -70,7 +70,7 @@ def run(function):
 
 
 def check(function):
-    """All requests."""
+    """Check the reader's function for all rows of requests; a Slip at the first wrong answer."""
     for text in CASES:
         requests = parsed(text)
         found, cache = held_of(function, requests), PrefixCache(ROOM)
@@ -92,7 +92,7 @@ def parsed(text):
 
 
 def held_of(function, requests):
-    """What the reader's function gives, one number for each request."""
+    """The reader's answers, one number for each request."""
     given = [(list(tokens), prompt) for tokens, prompt in requests]
     call, count = f"{FUNCTION}(requests)", len(requests)
     found = one_for_each(function(given), call, "a list with a number for each request", count, "requests")
@@ -103,7 +103,7 @@ def held_of(function, requests):
 
 
 def explained(words, at, found, wanted):
-    """Why another number is right."""
+    """The words that explain why another number is right."""
     prompt = words[at].split("|")[0]
     if found == len(prompt) and wanted == len(prompt) - 1:
         why = "The last token of a prompt is computed in any case."
@@ -122,7 +122,7 @@ def explained(words, at, found, wanted):
 
 
 def common(one, word):
-    """How many letters two begin with alike."""
+    """The length of the common beginning of two words."""
     other = word.replace("|", "")
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
@@ -131,8 +131,8 @@ def common(one, word):
 
 
 def drawn(words, found, wrong=-1, wanted=0):
-    """Each request, a box for each token: held, computed, written. Where the answer is wrong, those between yours
-    and the right number are marked."""
+    """The picture of each request, with a box for each token: held, computed or written. If an answer is wrong, the tokens
+    between the reader's and the right number are marked."""
     lines = []
     for at in range(len(words)):
         prompt, answer = words[at].split("|")

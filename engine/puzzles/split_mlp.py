@@ -1,4 +1,4 @@
-"""An MLP on several ranks: which columns of A and which rows of B each of them holds."""
+"""An MLP on several ranks: the columns of A and the rows of B that each rank holds."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ SIZES = ((4, 4, 2), (3, 12, 4), (5, 6, 3), (4, 6, 1), (3, 8, 8))  # rows and col
 
 
 def run(function):
-    """The matrices of the lesson's figure, on two ranks."""
+    """Run the reader's split of the lesson's matrices on two ranks; returns the result in words, and the figure."""
     ranks = SIZES[0][2]
     held, share = split(function, SIZES[0]), SIZES[0][1] // ranks
     _, a, b = matrices(SIZES[0])
@@ -47,7 +47,7 @@ def run(function):
 
 
 def check(function):
-    """All sizes."""
+    """Check the reader's split for all sizes; a Slip at the first wrong one."""
     for size in SIZES:
         split(function, size)
     words, picture = run(function)
@@ -55,7 +55,7 @@ def check(function):
 
 
 def split(function, size):
-    """The reader's pieces, if what they come to is Y; a Slip otherwise."""
+    """The reader's pieces; a Slip unless the products of the pieces add up to Y."""
     x, a, b = matrices(size)
     columns, ranks = size[1], size[2]
     held = [pieces_of(function, a, b, rank, ranks) for rank in range(ranks)]
@@ -78,7 +78,7 @@ def split(function, size):
 
 
 def matrices(size):
-    """X, A and B of small whole numbers: the figure's own, or others of which no two columns of A are alike."""
+    """Matrices X, A and B of small whole numbers: the figure's own, or others in which all columns of A differ."""
     hidden, columns, _ = size
     if size == SIZES[0]:
         return [[list(row) for row in matrix] for matrix in EXAMPLE]
@@ -89,7 +89,7 @@ def matrices(size):
 
 
 def pieces_of(function, a, b, rank, ranks):
-    """A rank's two pieces; a Slip unless they can be multiplied, and are its share."""
+    """A rank's two pieces; a Slip unless they can be multiplied and have the size of the rank's share."""
     call = f"{FUNCTION}(a, b, rank={rank}, ranks={ranks})"
     found = rows(
         function([list(row) for row in a], [list(row) for row in b], rank, ranks),
@@ -132,26 +132,26 @@ def matrix(value):
 
 
 def numbers(some, all_of_them):
-    """The places of rows among all rows, in words."""
+    """The indices of these rows among all rows, in words."""
     places = [all_of_them.index(list(row)) for row in some if list(row) in all_of_them]
     return ", ".join([str(place) for place in places]) or "of none"
 
 
 # -- the engine's product ------------------------------------------------------------------------------------
 def parts_of_y(x, a_pieces, b_pieces):
-    """What each rank has before the AllReduce."""
+    """The partial result of each rank, before the AllReduce."""
     matrices = [[np.asarray(piece) for piece in pieces] for pieces in (a_pieces, b_pieces)]
     _, _, partial = column_row_parts(np.asarray(x), matrices[0], matrices[1], relu)
     return [[[float(each) for each in row] for row in part] for part in partial]
 
 
 def turned(values):
-    """The columns of a list of rows."""
+    """The transpose of a matrix: the columns of a list of rows."""
     return [[row[j] for row in values] for j in range(len(values[0]))]
 
 
 def drawn(held, a, b):
-    """Whose each column of A and each row of B is."""
+    """The picture of which rank holds each column of A and each row of B."""
     ranks = range(len(held))
     of_a = [[rank for rank in ranks if column in turned(held[rank][0])] for column in turned(a)]
     of_b = [[rank for rank in ranks if row in held[rank][1]] for row in b]

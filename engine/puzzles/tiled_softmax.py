@@ -63,7 +63,7 @@ CASES = (  # tiles of scores and values
 
 
 class Once:
-    """Tiles that can be gone through once, one at a time."""
+    """A sequence of tiles that can be iterated over once, one tile at a time."""
 
     def __init__(self, tiles):
         self.tiles, self.begun, self.open = tiles, False, 0
@@ -83,7 +83,7 @@ class Once:
 
 
 class Tiles:
-    """The passage through them. A tile is emptied when the next one is asked for."""
+    """The iterator over the tiles. A tile becomes unreadable when the next one is requested."""
 
     def __init__(self, tiles):
         self.tiles, self.at, self.last = tiles, 0, None
@@ -102,7 +102,7 @@ class Tiles:
 
 
 class Tile:
-    """Scores and values; once the next tile is read they are gone."""
+    """The scores and values of a tile, which can be read only until the next tile is requested."""
 
     def __init__(self, entries):
         self.entries, self.gone = entries, False
@@ -126,7 +126,7 @@ class Tile:
 
 
 def run(function):
-    """The first case."""
+    """Run the reader's function for the first case; returns the result in words, and the figure."""
     found = asked(function, CASES[0])
     return (
         f"{len(CASES[0])} tiles: your mean is {found:.6g}, and softmax over all scores gives {wanted(CASES[0]):.6g}.",
@@ -135,7 +135,7 @@ def run(function):
 
 
 def check(function):
-    """All cases."""
+    """Check the reader's function for all cases; a Slip at the first wrong answer."""
     for tiles in CASES:
         found, right = asked(function, tiles), wanted(tiles)
         if abs(found - right) > 1e-9 * max(1.0, abs(right)):
@@ -148,7 +148,7 @@ def check(function):
 
 
 def why(tiles, found):
-    """What this mean is of, if it is one that is often taken."""
+    """The words for a typical mistake that would give this mean; empty if it is none."""
     seen = [entry for tile in tiles for entry in tile if entry[0] > -math.inf]
     maximum, total, weighted = part(seen)
     each = [part([entry for entry in tile if entry[0] > -math.inf]) for tile in tiles]
@@ -187,7 +187,7 @@ def wanted(tiles):
 
 
 def asked(function, tiles):
-    """The mean by the reader's function."""
+    """The mean that the reader's function returns."""
     found = function(Once(tiles))
     something(found, FUNCTION)
     if isinstance(found, (tuple, list)):
@@ -200,7 +200,7 @@ def asked(function, tiles):
 
 
 def drawn(tiles, found):
-    """The tiles as they come, the weight of each value, and the two means."""
+    """The picture of the tiles in order, the weight of each value, and the reader's and the right mean."""
     seen = [entry for tile in tiles for entry in tile]
     largest, total, _ = part([entry for entry in seen if entry[0] > -math.inf])
     right = abs(found - wanted(tiles)) <= 1e-9 * max(1.0, abs(wanted(tiles)))

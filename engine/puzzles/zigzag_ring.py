@@ -1,4 +1,4 @@
-"""A causal ring: which chunks of the sequence each rank holds, so that all have equal work in every step."""
+"""A causal ring: the chunks of the sequence that each rank holds, so that all ranks have equal work in every step."""
 
 from engine.mechanism.context_parallel import ZIGZAG, block_owner, step_pairs
 from engine.puzzles.judging import Slip, box, picture, rows, shown, whole
@@ -30,11 +30,11 @@ OPEN = (
 )
 
 RINGS = (4, 2, 3, 8, 1, 5)
-TOKENS = 4  # of a chunk
+TOKENS = 4  # in a chunk
 
 
 def run(function):
-    """The ring of four ranks."""
+    """Run the reader's function for four ranks; returns the result in words, and the figure."""
     ranks = RINGS[0]
     held = all_held(function, ranks)
     took = sum([max(each) for each in work_of(held)])
@@ -45,7 +45,7 @@ def run(function):
 
 
 def check(function):
-    """All rings."""
+    """Check the reader's function for all numbers of ranks; a Slip at the first wrong answer."""
     for ranks in RINGS:
         held = all_held(function, ranks)
         work, best = work_of(held), shortest(ranks)
@@ -63,7 +63,7 @@ def check(function):
 
 
 def all_held(function, ranks):
-    """The chunks of each rank; a Slip unless each chunk is held once."""
+    """The reader's chunks for each rank; a Slip unless each chunk is held once."""
     found, holder = [], {}
     for rank in range(ranks):
         call = f"{FUNCTION}(rank={rank}, ranks={ranks})"
@@ -86,12 +86,12 @@ def all_held(function, ranks):
 
 
 def pairs(query, key):
-    """Pairs of a query of one chunk and a key of another that the mask lets through."""
+    """The number of pairs of a query of one chunk and a key of another that the causal mask admits."""
     return TOKENS * (TOKENS + 1) // 2 if key == query else TOKENS * TOKENS if key < query else 0
 
 
 def work_of(held):
-    """[step][rank]: the pairs that it computes."""
+    """The number of pairs that a rank computes in a step, by [step][rank]."""
     ranks = len(held)
     return [
         [
@@ -109,12 +109,12 @@ def work_of(held):
 
 
 def shortest(ranks):
-    """The pairs of the busiest ranks in all steps, in the engine's zig-zag ring."""
+    """The sum over all steps of the busiest rank's pairs, in the engine's zig-zag ring."""
     return sum([float(step_pairs(step, ranks, 2 * TOKENS, ZIGZAG)) for step in range(ranks)])
 
 
 def drawn(held):
-    """Each rank's work, step by step, on an axis of pairs: what it waits for is idle."""
+    """The picture of each rank's work, step by step, on an axis of pairs; waiting for other ranks shows as idle."""
     work, lines = work_of(held), []
     for rank in range(len(held)):
         boxes, at = [], 0

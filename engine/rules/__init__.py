@@ -33,10 +33,10 @@ ALL: tuple[Held, ...] = tuple(held for part in PARTS for held in part.RULES)
 
 
 def of(page: str, anchor: str) -> list[Held]:
-    """What this rule of this page is held against; nothing if it has no entry."""
+    """The entries that compare this rule of this page with a model; empty if it has none."""
     return [held for held in ALL if (held.page, held.anchor) == (page, anchor)]
 
 
 def sentences(page: str, anchor: str) -> str:
-    """What the page says of it, "" without an entry."""
+    """The sentences that the page prints under this rule; "" if it has no entry."""
     return " ".join(held.sentence for held in of(page, anchor))

@@ -1,4 +1,5 @@
-"""The rules of lesson 18, held against two lanes that run and against steps that are counted one by one."""
+"""The rules of lesson 18, held against a simulation of the CPU's and the GPU's lane, and against steps that
+are counted one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from engine.one_gpu import compilation, dispatch, guards
 from engine.rules.held import Held
 
 GPUS = tuple(catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200"))
-CHAINS = 32  # of one step, one behind the other
+CHAINS = 32  # in one step, one after the other
 LAYERS, KERNELS, GUARDS_S = 32, 13, 30e-6
 PAYING = tuple(step for step in catalog.compiled_steps().values() if step.compiled_s < step.eager_s)
 DTYPE = "bfloat16"
@@ -18,12 +19,12 @@ DTYPE = "bfloat16"
 
 # -- what fusion saves ---------------------------------------------------------------------------------------
 def chain_s(gpu: catalog.Gpu, operations: int, tensor_bytes: float) -> float:
-    """max(2·k·S/W, k·τ) of one chain."""
+    """The rule's time of one chain: max(2·k·S/W, k·τ)."""
     return operations * max(2 * tensor_bytes / gpu.hbm_bytes_per_s, launch_costs.ISSUE_S)
 
 
 def chain_in_a_queue_s(gpu: catalog.Gpu, operations: int, tensor_bytes: float) -> float:
-    """The same, of a step of CHAINS of them, launch by launch."""
+    """The time of one chain in a step of CHAINS chains that is simulated launch by launch."""
     kernel_s = 2 * tensor_bytes / gpu.hbm_bytes_per_s
     run = dispatch.run(CHAINS * operations, launch_costs.ISSUE_S, kernel_s, 0, dispatch.QUEUE)
     return float(run["total_s"]) / CHAINS
@@ -31,8 +32,8 @@ def chain_in_a_queue_s(gpu: catalog.Gpu, operations: int, tensor_bytes: float) -
 
 # -- the price of a break ------------------------------------------------------------------------------------
 def broken_step_s(kernel_s: float, tensor_bytes: int) -> float:
-    """max(τ_GPU + b·2S/W, τ_CPU + b·(n·τ_issue + τ_guards)), a break in each layer and one launch more for
-    each."""
+    """The rule's time of a step with a graph break in each layer, each of which adds one launch:
+    max(τ_GPU + b·2S/W, τ_CPU + b·(n·τ_issue + τ_guards))."""
     crossing_s = compilation.break_gpu_s(tensor_bytes, GPUS[1].hbm_bytes_per_s)
     gpu_s = LAYERS * (KERNELS * kernel_s + crossing_s)
     cpu_s = LAYERS * (
@@ -42,8 +43,8 @@ def broken_step_s(kernel_s: float, tensor_bytes: int) -> float:
 
 
 def broken_in_a_queue_s(kernel_s: float, tensor_bytes: int) -> float:
-    """The same, launch by launch: no kernel starts before its launch or before the one in front of it has
-    ended."""
+    """The time of the step of ``broken_step_s``, simulated launch by launch: a kernel starts once it has been
+    launched and the kernel before it has ended."""
     crossing_s = compilation.break_gpu_s(tensor_bytes, GPUS[1].hbm_bytes_per_s)
     layer = [(launch_costs.ISSUE_S, kernel_s)] * KERNELS + [(launch_costs.ISSUE_S + GUARDS_S, crossing_s)]
     issued_s, ended_s = 0.0, 0.0
@@ -55,7 +56,7 @@ def broken_in_a_queue_s(kernel_s: float, tensor_bytes: int) -> float:
 
 # -- break-even ----------------------------------------------------------------------------------------------
 def even_step(times: SimpleNamespace, shapes: int, dynamic: int, compile_s: float) -> float:
-    """g·τ_compile/(τ_eager − τ̄)."""
+    """The rule's number of steps until compiling has paid for itself: g·τ_compile/(τ_eager − τ̄)."""
     made = int(compilation.graphs(shapes, dynamic))
     left_eager = shapes - made if dynamic == compilation.OFF else 0
     mean_s = ((shapes - left_eager) * times.compiled_s + left_eager * times.eager_s) / shapes
@@ -63,11 +64,11 @@ def even_step(times: SimpleNamespace, shapes: int, dynamic: int, compile_s: floa
 
 
 def first_step_ahead(times: SimpleNamespace, shapes: int, dynamic: int, compile_s: float) -> int:
-    """The step from which on a run with torch.compile is ahead, its calls looked up one by one."""
+    """The step from which on a run with torch.compile is ahead, found by looking up its calls one by one."""
     graphs: list = []
     compiled: list[int] = []
     lost_s, step, behind = 0.0, 0, 0
-    while step - behind <= shapes:  # ahead throughout a round of the shapes
+    while step - behind <= shapes:  # until the run has been ahead for a whole round of the shapes
         call = (DTYPE, 2 + step % shapes)
         step += 1
         found, made = looked_up(call, graphs, compiled, dynamic)
@@ -77,7 +78,7 @@ def first_step_ahead(times: SimpleNamespace, shapes: int, dynamic: int, compile_
 
 
 def looked_up(call: tuple[str, int], graphs: list, compiled: list[int], dynamic: int) -> tuple:
-    """The graph that runs this call, None if it runs eagerly; whether it was compiled now."""
+    """The graph that runs this call, or None if it runs eagerly; and whether the call compiled a graph."""
     if dynamic == compilation.AUTOMATIC:
         found, _, made, _ = guards.call_graph(call, graphs, compiled, compilation.RECOMPILE_LIMIT)
         return found, made

@@ -17,40 +17,43 @@ GPUS = ("a100-80", "h100-sxm", "h200", "b200")
 
 
 def step(model: Model, key: str, gpus: int, users: float, context: float) -> StepTime:
-    """A decode step of the engine."""
+    """The engine's decode step."""
     return inference.decode_step(model, layout.machine(catalog.gpu(key)), gpus, users, context)
 
 
 def critical_batch(model: Model, key: str, gpus: int) -> float:
-    """The users from which arithmetic takes longer than reading the weights, by the data sheet."""
+    """The number of users from which on, by the data sheet, arithmetic takes longer than reading the
+    weights."""
     gpu = catalog.gpu(key)
     return roofline.critical_batch(gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s)
 
 
 def half_doubled_batch(model: Model, key: str, gpus: int) -> float:
-    """Half of the users with which the products take twice as long as for one."""
+    """Half of the number of users for which the products take twice as long as for one user."""
     one_s = step(model, key, gpus, 1, 1).weights_s
     return first(lambda users: step(model, key, gpus, users, 1).weights_s >= 2 * one_s, 4096) / 2
 
 
 def most_tokens_per_s(model: Model, key: str, gpus: int, users: int, context: int) -> float:
-    """W/(2P/u + s·κ), tokens a second on each GPU."""
+    """The rule's upper bound on tokens per second and GPU: W/(2P/u + s·κ)."""
     read = 2 * models.parameters(model) / users + decoding.user_bytes(model, context)
     return catalog.gpu(key).hbm_bytes_per_s / read
 
 
 def tokens_per_s(model: Model, key: str, gpus: int, users: int, context: int) -> float:
-    """The same of the engine's step."""
+    """Tokens per second and GPU in the engine's decode step."""
     return users / step(model, key, gpus, users, context).total_s / gpus
 
 
 def catching_up(model: Model, key: str, gpus: int, users: int) -> float:
-    """Cached tokens of all users."""
+    """The rule's number of cached tokens, of all users together, with which reading the caches takes as long
+    as reading the weights."""
     return 2 * models.parameters(model) / decoding.token_bytes(model)
 
 
 def caught_up(model: Model, key: str, gpus: int, users: int) -> float:
-    """The cached tokens with which attention takes as long as the products of the engine's step."""
+    """The number of cached tokens, of all users, with which attention takes as long as the products in the
+    engine's step."""
 
     def so_long(context: int) -> bool:
         found = step(model, key, gpus, users, context)
@@ -63,7 +66,8 @@ ANSWERS = [400] * 50
 
 
 def drawn_speed_up(accepted: float, drafted: int, draft_cost: float) -> float:
-    """Tokens a step of answers whose drafts are drawn one by one, over the steps' length."""
+    """The speed-up of answers whose accepted drafts are drawn at random: tokens per step, over the length of
+    a step relative to one without drafts."""
     rounds = drafts.Drafts(drafted, accepted, draft_cost).rounds(ANSWERS, 1)
     return sum(ANSWERS) / sum(rounds) / (drafted * draft_cost + 1)
 

@@ -1,4 +1,4 @@
-"""The rules of lesson 01: the memory, the arithmetic and the reading of a model."""
+"""The rules of lesson 01: a model's memory, its arithmetic, and the time to read it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ LLAMAS = tuple(catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3
 
 
 def state_bytes(model: Model) -> float:
-    """Weights, gradients and optimizer on a GPU that shares them with none, in the engine's step."""
+    """Bytes of weights, gradients and optimizer on a GPU that holds all of them, in the engine's step."""
     found = layout.estimate(model, layout.machine(H100), Job(8, 2048), Layout(8, zero=0)).memory_bytes
     return found["weights"] + found["gradients"] + found["optimizer"]
 
 
 def kept_bytes(model: Model, seq: int, recompute: int) -> float:
-    """What the engine counts that a layer keeps for its backward pass."""
+    """The bytes that a layer keeps for its backward pass, by the engine's count."""
     return memory.layer_activation_bytes(model, seq, 1, recompute=recompute)
 
 
 def read_s(model: Model, gpus: int, key: str) -> float:
-    """Reading bf16 weights once, at the data sheet's rate."""
+    """The time to read bf16 weights once, at the data sheet's rate."""
     return 2 * models.parameters(model) / (gpus * catalog.gpu(key).hbm_bytes_per_s)
 
 
 def token_s(model: Model, gpus: int, key: str) -> float:
-    """One token of one user, as the engine's decode step has it."""
+    """The time of one token of one user in the engine's decode step."""
     return inference.decode_step(model, layout.machine(catalog.gpu(key)), gpus, 1, 1000).total_s
 
 

@@ -1,5 +1,6 @@
-"""What a boxed rule claims, and how far off it is: the rule is asked at every point of the domain in which it
-is claimed, and so is the detailed model of the same quantity, or the algorithm, executed."""
+"""What a boxed rule claims, and how far off it is. The rule is computed at every point of the domain in which
+it is claimed, and compared there with a detailed model of the same quantity, or with the executed
+algorithm."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from engine.base import units
 from engine.base.types import Real
 
 EXACT = 1e-9  # relative: an identity, but for rounding
-AS_FACTORS = 0.5  # from this error on a sentence says factors instead of percents
+AS_FACTORS = 0.5  # an error of this size or more is written as a factor instead of in percent
 
 
 def everywhere(**point: Any) -> bool:
-    """What a rule claims that leaves out no point of its domain."""
+    """The ``claims`` of a rule that leaves out no point of its domain: always True."""
     return True
 
 
 class Found(NamedTuple):
-    """The model over the rule, over all points of a domain: the least, the median and the most; and the
-    median error and the worst, as shares of the rule."""
+    """The ratio of the model to the rule over all points of a domain: smallest, median and largest; and the
+    median and the worst error, as shares of the rule."""
 
     least: float
     middle: float
@@ -45,8 +46,8 @@ class Held:
     """A boxed rule of a lesson, and what it is held against.
 
     ``rule`` and ``model`` take the names of ``domain`` and give the same quantity; the points are all
-    combinations of its values, without those that ``claims`` refuses. ``words`` say the domain to a reader,
-    ``against`` the model. ``allowed`` is the largest error anywhere in the domain; 0 for an identity.
+    combinations of its values, without those that ``claims`` refuses. ``words`` describe the domain to a
+    reader, ``against`` the model. ``allowed`` is the largest error anywhere in the domain; 0 for an identity.
     """
 
     page: str  # 02-collectives
@@ -89,7 +90,7 @@ class Held:
 
 
 def verdict(found: Found) -> str:
-    """How far off the rule is, in words: in percents, or in factors where it is far."""
+    """How far off the rule is, in words: in percent, or as factors where the error is large."""
     if found.exact:
         return "exact"
     if found.worst >= AS_FACTORS:
@@ -103,7 +104,7 @@ def verdict(found: Found) -> str:
 
 
 def first(reached: Callable[[int], bool], most: int) -> int:
-    """The smallest whole number from which on this is so, up to ``most``."""
+    """The smallest whole number, up to ``most``, from which on ``reached`` is true."""
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2

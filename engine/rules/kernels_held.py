@@ -20,14 +20,15 @@ TILE_NAMES = tiling.Tile._fields
 
 # -- lesson 16 -----------------------------------------------------------------------------------------------
 def gain_of_passes(gpu: Gpu, operations: int, flops: float, elements: float) -> float:
-    """k, as long as the whole chain's arithmetic fits beside a pass in and out; nothing once one operation's
-    does not."""
+    """The rule's gain of fusing k operations: k while the arithmetic of the whole chain takes no longer than
+    reading and writing the tensor once, and 1 from where the arithmetic of a single operation takes
+    longer."""
     fits = fusion.break_even_flops_per_element(gpu)
     return operations * max(1.0, flops / fits) / max(1.0, operations * flops / fits)
 
 
 def gain(gpu: Gpu, operations: int, flops: float, elements: float) -> float:
-    """The same of kernels that are also launched."""
+    """The gain by the engine's kernels, launches included."""
     return float(fusion.gain(fusion.compared(elements, operations, flops, 2, 0.0, gpu)))
 
 
@@ -39,12 +40,12 @@ def head(tokens: int, width: int) -> np.ndarray:
 
 
 def tiled_values(tokens: int, width: int, sram: int) -> float:
-    """8·N²·d²/M."""
+    """The rule's number of values moved by attention in tiles: 8·N²·d²/M."""
     return 8 * tokens**2 * width**2 / sram
 
 
 def moved_in_tiles(tokens: int, width: int, sram: int) -> int:
-    """What enters and leaves the SRAM of an executed sweep with the largest tiles."""
+    """The values that enter or leave the SRAM in an executed sweep with the largest tiles."""
     rows = int(flash_attention.tile_rows(2.0 * sram, width))
     inner = int(flash_attention.inner_rows(rows, width))
     q, k, v = head(tokens, width)
@@ -54,30 +55,32 @@ def moved_in_tiles(tokens: int, width: int, sram: int) -> int:
 # -- lesson 17 -----------------------------------------------------------------------------------------------
 @cache
 def flops_a_byte(size: int, block_m: int, block_n: int) -> float:
-    """FLOPs of an executed product of square matrices for each byte that its tiles read, two a value."""
+    """FLOPs per byte that the tiles read, in an executed product of square matrices with values of 2
+    bytes."""
     ones = np.ones((size, size))
     _, read = tiled_product.product(ones, ones, block_m, block_n, size)
     return 2 * size**3 / (2 * read)
 
 
 def wave_blocks(wave: int, group: int) -> float:
-    """(g + W/g) for each block along k."""
+    """The rule's number of blocks that a wave reads, for each block along k: g + W/g."""
     return group + wave / group
 
 
 def blocks_of_a_wave(wave: int, group: int) -> int:
-    """What the first wave of an executed order reads, in a product of 16 × 16 tiles one block deep."""
+    """The blocks that the first wave of an executed order reads, in a product of 16 × 16 tiles and one block
+    along k."""
     return tile_order.run(16, 16, 1, group, wave, tile_order.MOST, 1)["wave_read"]
 
 
 def compiled(key: str) -> tuple[dict, ...]:
-    """The tiles compiled for this chip whose products the tensor cores take as Hopper's or Ampere's do."""
+    """The recorded tiles for this chip that are tall enough for a Hopper's warp-group instructions."""
     rows = recordings.load("triton_tiles")["tiles"][key]
     return tuple(row for row in rows if row["block_m"] >= tiling.GROUP_ROWS)
 
 
 def staged_bytes(row: dict, less: int) -> float:
-    """2·s·b_k·(b_m + b_n), with so many stages less."""
+    """The rule's bytes of staged tiles, 2·s·b_k·(b_m + b_n), for s = the row's stages minus ``less``."""
     tile = tiling.Tile(*(row[name] for name in TILE_NAMES))
     return 2 * (tile.stages - less) * tile.block_k * (tile.block_m + tile.block_n)
 
@@ -87,7 +90,8 @@ FULL = max(STAIRS, key=lambda row: row.triton)  # the size at which the kernel i
 
 
 def busy(rows: int) -> float:
-    """Tiles over the multiprocessors' places in whole waves: the lesson's kernel, 4,096 columns wide."""
+    """The share of the multiprocessors' places in whole waves that the tiles of the lesson's kernel fill, for
+    a result of 4,096 columns."""
     tiles = math.ceil(rows / 128) * 4096 // 256
     places = GPUS[1].sms * math.ceil(tiles / GPUS[1].sms)
     return tiles / places

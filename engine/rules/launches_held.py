@@ -1,4 +1,5 @@
-"""The rules of lessons 13, 16 and 19 that were timed on a GPU, or run as a queue."""
+"""The rules of lessons 13, 16 and 19 that are held against times measured on a GPU, or against a simulated
+queue of launches."""
 
 from __future__ import annotations
 

@@ -21,15 +21,16 @@ TARGET_S, ARRIVALS = 1.0, 400_000
 
 # -- lesson 09 -----------------------------------------------------------------------------------------------
 def sending_share(model: Model, ranks: int, tokens: int) -> float:
-    """f*/f: both AllToAlls over the experts' arithmetic, at an H100's peak and its wires' data sheets."""
+    """The rule's ratio of sending to computing, f*/f: the time of both AllToAlls over that of the experts'
+    arithmetic, at the data-sheet rates of an H100 and its wires."""
     gpu = catalog.gpu("h100-sxm")
     wire = gpu.link_bytes_per_s if ranks <= 8 else gpu.nic_bytes_per_s
-    crossing = 7 / 8  # in a node of eight, or over eight nodes
+    crossing = 7 / 8  # the share of the tokens that leave a GPU in a node of eight, or one node of eight
     return experts.hiding_width(crossing, gpu.bf16_flops_per_s, wire) / model.expert_ffn
 
 
 def fitted_sending_share(model: Model, ranks: int, tokens: int) -> float:
-    """The same of the engine's layer, each choice a message."""
+    """Sending over computing in the engine's layer, which sends a message for each chosen expert."""
     machine = experts.Machine.of(catalog.node("dgx-h100"))
     routed = experts.block(model, model.experts, model.top_k)
     found = experts.layer(routed, tokens, ranks, machine, ranks, False, False)
@@ -39,20 +40,20 @@ def fitted_sending_share(model: Model, ranks: int, tokens: int) -> float:
 # -- lesson 12 -----------------------------------------------------------------------------------------------
 @cache
 def gaps() -> np.ndarray:
-    """Times between arrivals without memory, one in the mean."""
+    """Times between memoryless (Poisson) arrivals, with a mean of 1."""
     return np.random.default_rng(0).exponential(size=ARRIVALS)
 
 
 def mean_first_token_s(load: float, prompt_s: float) -> float:
-    """The mean of wait and service at one server, request by request: a request waits for what the one
-    before it waited and took, less the gap between them."""
+    """The mean time of waiting plus service at one server, computed request by request: a request waits as
+    long as the one before it waited and was served, minus the time between their arrivals."""
     ahead_s = np.cumsum(prompt_s - gaps() * prompt_s / load)
     waits_s = ahead_s - np.minimum(np.minimum.accumulate(ahead_s), 0.0)
     return float(waits_s.mean()) + prompt_s
 
 
 def busiest(prompt_s: float) -> float:
-    """How busy the executed server may be for its mean to meet the target."""
+    """The highest load of the simulated server at which its mean time meets the target."""
     low, high = 0.0, 1.0
     for _ in range(20):
         load = (low + high) / 2
@@ -61,7 +62,8 @@ def busiest(prompt_s: float) -> float:
 
 
 def best_share(reading_s: float, replicas: int) -> float:
-    """The share of the replicas that read in the best of all splits; an answer takes a second of one."""
+    """The share of the replicas that read prompts in the best split; writing an answer takes one replica a
+    second."""
     alike = pools.Rates(1 / reading_s, 1e9, 1.0, 1.0, reading_s, 1.0)
     return float(pools.best_split(alike, replicas).prefillers) / replicas
 

@@ -13,11 +13,11 @@ from engine.rules.held import Held
 SIZES = {"seq": (512, 2048, 8192), "batch": (1, 4), "hidden": (4096, 12288), "heads": (32, 96)}
 DIVIDES = "512 to 8,192 tokens, one or four sequences, and widths of 4,096 and 12,288"
 NARROW = (precision.BF16, precision.FP16, precision.E4M3, precision.E5M2)
-HALVINGS = 60  # of an interval, until nothing is left of it but rounding
+HALVINGS = 60  # enough to narrow an interval down to rounding
 
 
 def edge(low: float, high: float, holds: Callable[[float], bool]) -> float:
-    """Where something that holds at ``low`` and not at ``high`` ends."""
+    """The value at which ``holds`` turns from true (at ``low``) to false (at ``high``)."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -26,24 +26,24 @@ def edge(low: float, high: float, holds: Callable[[float], bool]) -> float:
 
 # -- lesson 13 -----------------------------------------------------------------------------------------------
 def kept_bytes(seq: int, batch: int, hidden: int, heads: int) -> float:
-    """s·b·h·(34 + 5·a·s/h)."""
+    """The rule's bytes that a layer keeps: s·b·h·(34 + 5·a·s/h)."""
     return seq * batch * hidden * (34 + 5 * heads * seq / hidden)
 
 
 def kept_bytes_fused(seq: int, batch: int, hidden: int, heads: int) -> float:
-    """s·b·(34·h + 4·a)."""
+    """The rule's bytes that a layer with fused attention keeps: s·b·(34·h + 4·a)."""
     return seq * batch * (34 * hidden + 4 * heads)
 
 
 def heads_divide(hidden: int, heads: int, **rest: int) -> bool:
-    """Whether the heads have 128 values each, as in GPT-3."""
+    """True if each head has 128 values, as in GPT-3."""
     return hidden == 128 * heads
 
 
 # -- lesson 14 -----------------------------------------------------------------------------------------------
 def half_gap(kind: Format, weight: float, up: bool) -> float:
-    """Half of the gap on the side to which the update goes: towards 0 it is half as wide at a power of
-    two."""
+    """Half of the gap between the weight and its neighbour on the side of the update. At a power of two the
+    gap towards 0 is half as wide."""
     exponent = math.floor(math.log2(weight))
     if not up and weight == 2.0**exponent:
         exponent -= 1

@@ -1,4 +1,4 @@
-"""The rules of lessons 04 and 05: gradients, shards, and what hides behind a pass."""
+"""The rules of lessons 04 and 05: gradients, shards, and how much of their traffic a pass hides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUPS = (hiding.FEWEST_RANKS, 64, hiding.MOST_RANKS)
 
 # -- tokens that hide ----------------------------------------------------------------------------------------
 def exposed_s(model: Model, at: Machine, count: int, tokens: int, zero: int) -> float:
-    """What the engine's step leaves exposed of the gradients or shards."""
+    """The exposed time of sending gradients or shards in the engine's step."""
     return layout.estimate(model, at, Job(count, seq=tokens), Layout(count, zero=zero)).time_s["data_exposed"]
 
 
@@ -45,12 +45,13 @@ def fewest_tokens(model: Model, at: Machine, count: int, zero: int = 1) -> int:
 
 
 def wire_bytes_per_s(gpu: Gpu, card_bytes_per_s: float) -> float:
-    """Of a ring through whole nodes."""
+    """The rate of a ring through whole nodes: the slower of the link and all cards of a node."""
     return min(gpu.link_bytes_per_s, gpu.gpus_per_node * card_bytes_per_s)
 
 
 def hiding_tokens(model: Model, machine: tuple[str, float], count: int) -> Real:
-    """The rule's tokens on this GPU, with this much of the cards for each."""
+    """The rule's number of tokens on each GPU that hide the traffic; ``machine`` is a GPU and its bytes per
+    second of the cards."""
     gpu, card = catalog.gpu(machine[0]), machine[1]
     share = models.parameters(model) / models.active_parameters(model)
     rate = matmul.product_flops_per_s(gpu)
@@ -58,12 +59,13 @@ def hiding_tokens(model: Model, machine: tuple[str, float], count: int) -> Real:
 
 
 def at(machine: tuple[str, float]) -> Machine:
-    """The engine's machine of a GPU's name and its share of the cards."""
+    """The engine's machine for a GPU's key and its bytes per second of the cards."""
     return layout.machine(catalog.gpu(machine[0]), nic_bytes_per_s=machine[1])
 
 
 def most_gpus(model: Model, machine: tuple[str, float], count: int) -> float:
-    """B_crit·W/C_k of the batch that just gives each of ``count`` GPUs the tokens it needs."""
+    """The rule's number of GPUs, B_crit·W/C_k, for the batch that gives each of ``count`` GPUs just the
+    tokens it needs."""
     gpu, card = catalog.gpu(machine[0]), machine[1]
     batch = count * fewest_tokens(model, at(machine), count)
     return batch * wire_bytes_per_s(gpu, card) / matmul.product_flops_per_s(gpu)
@@ -77,13 +79,13 @@ def bucket_step(model: Model, tokens: int, count: int) -> tuple[Model, Real, Rea
 
 
 def exposed_with_s(bucket_bytes: float, model: Model, tokens: int, count: int) -> float:
-    """What a step simulated tensor by tensor exposes with buckets of this size."""
+    """The exposed time of a step that is simulated tensor by tensor, with buckets of this size."""
     buckets = dict(bucket_bytes=bucket_bytes, first_bucket_bytes=bucket_bytes)
     return float(data_parallel.simulate_step(*bucket_step(model, tokens, count), **buckets)["exposed_s"])
 
 
 def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
-    """The same with the rule's bucket."""
+    """The exposed time of the simulated step with the rule's bucket."""
     _, _, _, rate, wire, alpha_s = bucket_step(model, tokens, count)
     params = models.parameters(model)
     backward_s = flops.backward_flops(params, tokens) / rate
@@ -93,28 +95,29 @@ def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
 
 
 def least_exposed_s(model: Model, tokens: int, count: int) -> float:
-    """The same with the best of 25 sizes from 10 MB to 10 GB."""
+    """The exposed time of the simulated step with the best of 25 bucket sizes from 10 MB to 10 GB."""
     return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 25))
 
 
 # -- shards --------------------------------------------------------------------------------------------------
 def held_bytes(model: Model, count: int, stage: int) -> float:
-    """The column of bytes of the lesson's table."""
+    """The bytes that a GPU holds at this ZeRO stage, by the lesson's table."""
     params = models.parameters(model)
     whole, shared = ((16, 0), (4, 12), (2, 14), (0, 16))[stage]
     return whole * params + shared * params / count
 
 
 def state_bytes(model: Model, count: int, stage: int, shard: int = 0) -> float:
-    """On a GPU of the engine's step."""
+    """Bytes of weights, gradients and optimizer on a GPU in the engine's step."""
     where = Layout(count, zero=stage, shard=shard)
     found = layout.estimate(model, layout.machine(H100), Job(count, 2048), where).memory_bytes
     return found["weights"] + found["gradients"] + found["optimizer"]
 
 
 def executed_elements(count: int, stage: int) -> float:
-    """What a rank sends of a buffer of ``count`` elements in executed collectives: an AllReduce of gradients,
-    or with stage 1 its two halves; with stage 3 a gather more."""
+    """The elements of a buffer of ``count`` that a rank sends in executed collectives: an AllReduce of
+    gradients without ZeRO, its two halves (ReduceScatter and AllGather) from stage 1 on, and one more
+    AllGather at stage 3."""
     buffers = ranks.example(count, count)
     gather = ranks_operations.all_gather(list(buffers.T[:, :1]), cell_bytes=1.0)
     scatter = ranks_operations.reduce_scatter(buffers, cell_bytes=1.0)
@@ -128,7 +131,7 @@ PEAK_RANKS, PEAK_LAYERS = 64, 32
 
 
 def sharded_layer(model: Model, tokens: int) -> fully_sharded.Layer:
-    """A layer of this model, shared by the H100s of whole nodes."""
+    """A layer of this model, sharded over the H100s of whole nodes."""
     wire = min(DGX.link.bytes_per_s, DGX.outgoing_bytes_per_s)
     hop_s = start_ups.mean_hop_s(DGX, PEAK_RANKS * 1.0)
     return fully_sharded.transformer_layer(
@@ -137,20 +140,22 @@ def sharded_layer(model: Model, tokens: int) -> fully_sharded.Layer:
 
 
 def peak_bytes(model: Model, tokens: int, ahead: int) -> float:
-    """The rule, with three bytes a parameter of a layer for the gradients that wait."""
+    """The rule's peak memory, with three bytes per parameter of a layer for gradients that wait to be
+    sent."""
     one, a_layer = sharded_layer(model, tokens), models.layer_parameters(model)
     state = fully_sharded.state_bytes(model, PEAK_LAYERS, PEAK_RANKS)
     return state + PEAK_LAYERS * one.activation_bytes + 2 * (ahead + 1) * a_layer + 3 * a_layer
 
 
 def executed_peak_bytes(model: Model, tokens: int, ahead: int) -> float:
-    """The most that the step holds, executed layer by layer."""
+    """The peak memory of a step that is executed layer by layer."""
     run = fully_sharded.run(sharded_layer(model, tokens), PEAK_LAYERS, ahead)
     return fully_sharded.state_bytes(model, PEAK_LAYERS, PEAK_RANKS) + float(run["peak_bytes"])
 
 
 def beyond_group_elements(group: int, replicas: int) -> float:
-    """2(N−g)/N of a rank's part of a buffer, which has an element for each replica."""
+    """The rule's number of elements that a rank sends beyond its group: 2(N−g)/N of its part of a buffer,
+    which has one element for each replica."""
     count = group * replicas
     return 2 * (count - group) / count * replicas
 

@@ -21,7 +21,8 @@ TOKENS, HIDDEN, FFN, HEADS = 4, 64, 128, 16
 # -- lesson 06 -----------------------------------------------------------------------------------------------
 @cache
 def executed_layer_values(count: int) -> float:
-    """Values that a rank sends in an executed attention and MLP, twice: the backward pass sums as many."""
+    """Values that a rank sends in an executed attention and MLP, counted twice because the backward pass sums
+    as many as the forward pass."""
     x, w, up, down = (ranks.example(rows, columns) * 1.0 for rows, columns in SHAPES)
     attention = tensor.split_attention(x, w, w, w, w, HEADS, count, value_bytes=1.0)
     mlp = tensor.split_product(x, up, down, count, value_bytes=1.0)
@@ -37,14 +38,15 @@ MLP_MATRICES = 3
 
 
 def sending_share(model: Model, key: str, count: int, tokens: int) -> float:
-    """Sending over computing in an MLP's forward pass: (t − 1)/(m/2 · F·W/C), at the data sheet's rates."""
+    """The rule's ratio of sending to computing in an MLP's forward pass, at the data sheet's rates:
+    (t − 1)/(m/2 · F·W/C)."""
     gpu = catalog.gpu(key)
     limit = MLP_MATRICES / 2 * model.ffn * gpu.link_bytes_per_s / gpu.bf16_flops_per_s
     return (count - 1) / limit
 
 
 def fitted_sending_share(model: Model, key: str, count: int, tokens: int) -> float:
-    """The same with the engine's AllReduce and the rate that its products reach."""
+    """Sending over computing with the engine's AllReduce and the rate that its products reach."""
     gpu = catalog.gpu(key)
     message = tensor.layer_message_bytes(tokens, model.hidden)
     sending_s = interconnect.all_reduce_s(message, count, count, interconnect.wires(gpu))
@@ -59,7 +61,7 @@ def executed(schedule: str, stages: int, batches: int, chunks: int = 1, **times:
 
 
 def idle_s(schedule: str, stages: int, batches: int, chunks: int = 1, **times: float) -> float:
-    """What a stage idles in a step, on average."""
+    """The idle time of a stage in a step, on average."""
     run = executed(schedule, stages, batches, chunks, **times)
     return float(run["bubble"]) * float(run["step_s"])
 
@@ -69,11 +71,11 @@ def most_held(schedule: str, stages: int, batches: int, chunks: int = 1) -> floa
     return float(np.nanmax(executed(schedule, stages, batches, chunks)["held"]))
 
 
-FORWARD_S, INPUT_S, WEIGHT_S = 1.0, 1.25, 0.75  # of a micro-batch on a stage: F, B − W and W
+FORWARD_S, INPUT_S, WEIGHT_S = 1.0, 1.25, 0.75  # times of a micro-batch on a stage: F, B − W and W
 
 
 def table_idle_s(schedule: str, stages: int, chunks: int) -> float:
-    """The column of idle times of the lesson's table."""
+    """The idle time of a schedule by the lesson's table."""
     both, backward = FORWARD_S + INPUT_S + WEIGHT_S, INPUT_S + WEIGHT_S
     return {
         "gpipe": (stages - 1) * both,
@@ -88,18 +90,19 @@ def table_idle_s(schedule: str, stages: int, chunks: int) -> float:
 
 
 def executed_idle_s(schedule: str, stages: int, chunks: int) -> float:
-    """The same of the executed schedule."""
+    """The idle time of the executed schedule."""
     times = dict(forward_s=FORWARD_S, input_s=INPUT_S, weight_s=WEIGHT_S)
     return idle_s(schedule, stages, 2 * stages, chunks, **times)
 
 
 def uneven_s(stages: int, batches: int, extra: float) -> float:
-    """(m + p − 1)·max(F + B), with this much more work on the last stage."""
+    """The rule's time of a step whose last stage has ``extra`` more work, as a share: (m + p − 1)·max(F +
+    B)."""
     return (batches + stages - 1) * 3 * (1 + extra)
 
 
 def executed_uneven_s(stages: int, batches: int, extra: float) -> float:
-    """The same of executed 1F1B."""
+    """The time of that step with executed 1F1B."""
     return float(executed("1f1b", stages, batches, last_extra=extra)["total_s"])
 
 
@@ -109,13 +112,14 @@ BLOCK = 64
 
 @cache
 def busy_share(count: int, order: int) -> float:
-    """How much of its time a rank works in an executed causal ring, each step as long as its slowest."""
+    """The share of the time that a rank works in an executed causal ring, in which each step takes as long as
+    its slowest rank."""
     run = ring_attention.ring(*ring_attention.example(1, count * BLOCK), count, order)
     return float(run.pairs.sum() / count / run.pairs.max(axis=1).sum())
 
 
 def sent_over_ulysses(count: int, heads: int, kv_heads: int) -> float:
-    """A ring's bytes over those of Ulysses, both executed."""
+    """The bytes sent by an executed ring, over those sent by an executed Ulysses."""
     q, k, v = ring_attention.example(heads, 2 * count, kv_heads=kv_heads)
     v = np.repeat(v, q.shape[-1], axis=-1)  # values as wide as keys
     of_ring = ring_attention.ring(q, k, v, count).sent_bytes.mean()
@@ -123,7 +127,8 @@ def sent_over_ulysses(count: int, heads: int, kv_heads: int) -> float:
 
 
 def hiding_tokens(model: Model, key: str, beyond: bool) -> float:
-    """2·a_kv/a·C/W, with the rate that attention reaches."""
+    """The rule's number of tokens on each rank that hide the ring's traffic: 2·a_kv/a·C/W, where C is the
+    rate that attention reaches."""
     gpu = catalog.gpu(key)
     wire = gpu.nic_bytes_per_s if beyond else gpu.link_bytes_per_s
     rate = context_parallel.flash_flops_per_s(gpu, model.head_dim)
@@ -133,7 +138,8 @@ def hiding_tokens(model: Model, key: str, beyond: bool) -> float:
 
 
 def fewest_hiding_tokens(model: Model, key: str, beyond: bool) -> int:
-    """The fewest tokens on each rank whose keys and values the engine sends within a step's attention."""
+    """The smallest number of tokens on each rank whose keys and values the engine sends within the time of
+    the attention of one step of the ring."""
     gpu = catalog.gpu(key)
     net, rate = interconnect.wires(gpu), context_parallel.flash_flops_per_s(gpu, model.head_dim)
 
@@ -159,13 +165,13 @@ H100S = layout.machine(catalog.gpu("h100-sxm"))
 
 
 def bubble_of_arithmetic(model: Model, gpus: int, stages: int, chunks: int) -> float:
-    """(p − 1)/(v·m), with the micro-batches that are left for a replica."""
+    """The rule's bubble over arithmetic, (p − 1)/(v·m), for m micro-batches of each replica."""
     micro_batches = SEQUENCES * TENSOR_RANKS * stages / gpus
     return (stages - 1) / (chunks * micro_batches)
 
 
 def estimated_bubble(model: Model, gpus: int, stages: int, chunks: int) -> float:
-    """The bubble over the arithmetic in the engine's step."""
+    """The bubble over arithmetic in the engine's step."""
     schedule = "interleaved" if chunks > 1 else "1f1b"
     where = Layout(gpus, tp=TENSOR_RANKS, pp=stages, interleave=chunks, schedule=schedule)
     times = layout.estimate(model, H100S, Job(SEQUENCES, 4096), where).time_s

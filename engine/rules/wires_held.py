@@ -23,53 +23,54 @@ LARGE = tuple(float(size) for size in np.geomspace(1e7, 1e11, 9))
 
 @cache
 def executed(count: int, algorithm: str = "ring", gpus_per_node: int | None = None) -> Run:
-    """An AllReduce among this many ranks, whose buffers have a cell for each."""
+    """An executed AllReduce among this many ranks, with buffers of one cell for each rank."""
     return ranks_operations.all_reduce(
         ranks.example(count, count), algorithm, gpus_per_node=gpus_per_node, cell_bytes=CELL_BYTES
     )
 
 
 def buffer_bytes(count: int) -> float:
-    """The buffer of each rank of these runs."""
+    """The size of each rank's buffer in the executed runs."""
     return count * CELL_BYTES
 
 
 def card_ring_s(size: float, count: float) -> float:
-    """A textbook ring through one card each, with a call's own start."""
+    """The rule's time of a ring AllReduce through one card per rank, plus the start-up of a call."""
     ring_s = collectives.ring_all_reduce_s(size, count, CARD.bytes_per_s, start_ups.hop_s(CARD))
     return ring_s + start_ups.start_s(H100)
 
 
 # -- lesson 02 -----------------------------------------------------------------------------------------------
 def message_s(size: float, wire: str) -> float:
-    """α + S/W, with a call's own start."""
+    """The rule's time of a message, α + S/W, plus the start-up of a call."""
     over = CARD if wire == "card" else NVLINK
     return start_ups.hop_s(over) + size / over.bytes_per_s + start_ups.start_s(H100)
 
 
 def fitted_message_s(size: float, wire: str) -> float:
-    """The same message as the engine has fitted it."""
+    """The time of a message by the engine's fitted constants."""
     return interconnect.send_s(size, wire == "card", NET)
 
 
 def executed_ring_s(size: float, count: int) -> float:
-    """The executed ring on cards, with cells so large that a rank's have this many bytes."""
+    """The time of the executed ring on cards, with cells scaled so that a rank's buffer has ``size``
+    bytes."""
     run, larger = executed(count), size / buffer_bytes(count)
     return ranks.time_s(run, start_ups.hop_s(CARD), CARD.bytes_per_s / larger)
 
 
 def textbook_ring_s(size: float, count: int) -> float:
-    """A ring AllReduce on cards, by the rule."""
+    """The rule's time of a ring AllReduce on cards."""
     return collectives.ring_all_reduce_s(size, count, CARD.bytes_per_s, start_ups.hop_s(CARD))
 
 
 def fitted_card_ring_s(size: float, count: int) -> float:
-    """The ring that the engine has fitted to NCCL's, with one GPU in each node."""
+    """The time of the ring that the engine has fitted to NCCL, with one GPU in each node."""
     return interconnect.ring_s(size, count * 1.0, 1.0, NET)
 
 
 def fitted_half_bytes(count: int) -> float:
-    """The buffer with which the fitted ring takes twice as long as with next to none."""
+    """The size of the buffer for which the fitted ring takes twice as long as for a single byte."""
     nothing_s = fitted_card_ring_s(1.0, count)
     low, high = 1.0, 1e13
     while high / low > 1.001:
@@ -79,12 +80,12 @@ def fitted_half_bytes(count: int) -> float:
 
 
 def sent_at_least(count: int, operation: str) -> float:
-    """What a rank must send on average."""
+    """The bytes that a rank must send on average, by the rule."""
     return collectives.wire_share(operation, count) * buffer_bytes(count)
 
 
 def sent_by_a_rank(count: int, operation: str) -> float:
-    """What a rank sends on average in the executed collective."""
+    """The bytes that a rank sends on average in the executed collective."""
     buffers = ranks.example(count, count)
     of = buffers.T[:, :1] if operation == "all_gather" else buffers
     run = ranks_operations.PRIMITIVES[operation](of, cell_bytes=CELL_BYTES)
@@ -96,7 +97,8 @@ ALGORITHMS = ("ring", "double_tree", "halving_doubling")
 
 
 def table_of_three(count: int, algorithm: str, column: str) -> float:
-    """A cell of the lesson's table: bytes that a rank sends, or steps."""
+    """A cell of the lesson's table of three algorithms: the bytes that a rank sends, or the number of
+    steps."""
     shared = 2 * (count - 1) / count * buffer_bytes(count)
     sent = 2 * buffer_bytes(count) if algorithm == "double_tree" else shared
     steps = 2 * (count - 1) if algorithm == "ring" else 2 * ops.log2_ceil(count)
@@ -104,7 +106,7 @@ def table_of_three(count: int, algorithm: str, column: str) -> float:
 
 
 def executed_of_three(count: int, algorithm: str, column: str) -> float:
-    """The same cell, counted in an executed run."""
+    """The value of that cell, counted in an executed run."""
     run = executed(count, algorithm)
     return float(run.sent_bytes.max()) if column == "bytes" else run.busy_steps
 
@@ -115,23 +117,24 @@ PER_NODE = 4  # GPUs in a node of the executed AllToAll
 
 @cache
 def executed_all_to_all(count: int) -> np.ndarray:
-    """[source, destination]: its bytes."""
+    """The bytes sent in an executed AllToAll, by [source, destination]."""
     return ranks_operations.all_to_all(ranks.example(count, count), cell_bytes=CELL_BYTES).link_bytes
 
 
 def fabric(nodes: int, nodes_per_leaf: int, oversubscription: float) -> Fabric:
-    """Small nodes with a card for each GPU, under leaves."""
+    """A network of leaf switches over small nodes that have a card for each GPU."""
     return Fabric(nodes, PER_NODE, PER_NODE, CARD.bytes_per_s, oversubscription, nodes_per_leaf)
 
 
 def bisection_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float:
-    """The longer of the lesson's two times."""
+    """The rule's time of an AllToAll: the longer of the cards' time and the uplinks' time."""
     size = buffer_bytes(nodes * PER_NODE)
     return all_to_all_floor_s(size, fabric(nodes, nodes_per_leaf, oversubscription))
 
 
 def counted_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float:
-    """The slower of the cards and the leaves' uplinks, for the bytes that leave each in the executed run."""
+    """The longer of the cards' and the uplinks' time, for the bytes that leave a node or a leaf in the
+    executed run."""
 
     def busiest_s(group: int, bytes_per_s: float) -> float:
         of = np.arange(nodes * PER_NODE) // group
@@ -144,37 +147,38 @@ def counted_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float
 
 
 def cards_s(size: float, nodes: int) -> float:
-    """The cards' time alone, in nodes of eight."""
+    """The rule's time of an AllToAll among nodes of eight GPUs, if only the cards limit it."""
     return all_to_all_floor_s(size, Fabric(nodes, nodes_per_leaf=nodes))
 
 
 def fitted_all_to_all_s(size: float, nodes: int) -> float:
-    """The AllToAll as the engine has fitted it."""
+    """The time of an AllToAll by the engine's fitted constants."""
     return interconnect.all_to_all_s(size, nodes * 8.0, 8.0, NET)
 
 
 def through_nodes_s(size: float, count: int) -> float:
-    """A ring through whole nodes by the rule, with a call's own start."""
+    """The rule's time of a ring through whole nodes, plus the start-up of a call."""
     return start_ups.ring_through_s(size, count * 1.0, DGX) + start_ups.start_s(H100)
 
 
 def fitted_ring_s(size: float, count: int) -> float:
-    """The ring that the engine has fitted to NCCL's, through whole nodes."""
+    """The time of the ring through whole nodes that the engine has fitted to NCCL."""
     return interconnect.ring_s(size, count * 1.0, 8.0, NET)
 
 
 def wires_of_levels() -> tuple[float, float, float, float]:
-    """Rate and start-up of a hop over NVLink, and over a card."""
+    """Rate and start-up of a hop over NVLink, then of a hop over a card."""
     return NVLINK.bytes_per_s, start_ups.hop_s(NVLINK), CARD.bytes_per_s, start_ups.hop_s(CARD)
 
 
 def two_levels_s(size: float, nodes: int, per_node: int) -> float:
-    """An AllReduce on two levels, by the rule."""
+    """The rule's time of an AllReduce on two levels."""
     return collectives.two_level_all_reduce_s(size, nodes * per_node, per_node, *wires_of_levels())
 
 
 def executed_two_levels_s(size: float, nodes: int, per_node: int) -> float:
-    """The same of the executed run, with cells so large that a rank's have this many bytes."""
+    """The time of the executed AllReduce on two levels, with cells scaled so that a rank's buffer has
+    ``size`` bytes."""
     count = nodes * per_node
     larger = size / buffer_bytes(count)
     link, link_alpha_s, card, card_alpha_s = wires_of_levels()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.step.layout import Estimate
 
 CASES = Path(__file__).parent / "published"
-# A benchmark that waits for the GPU before every call also times the call's way from PyTorch to the GPU.
+# A benchmark that waits for the GPU before every call also times how long PyTorch takes to issue the call.
 # Fitted on: the smallest messages of torch's sweeps on 8 H200 and 8 B200, against nccl-tests on 8 H100.
 TORCH_CALL_S = 22e-6
 SATURATED_BATCH = 2048  # the most sequences that a serving engine runs at once
@@ -145,8 +145,8 @@ def serving(case: dict, calibration: Calibration = DEFAULT) -> dict:
 
 
 def spread(case: dict, calibration: Calibration = DEFAULT) -> dict:
-    """Tokens a second and GPU where experts are spread over many; ``tokens`` and their ``length`` are those
-    of one GPU's step."""
+    """Tokens per second and GPU of a server whose experts are spread over many GPUs; ``tokens`` is their
+    number in one GPU's step, and ``length`` the length of their prompts or caches."""
     at = layout.machine(catalog.gpu(case["gpu"]), case["precision"], calibration=calibration)
     asked = case["wide"]
     step_s = (wide.prefill_s if asked["prompts"] else wide.decode_s)(
@@ -233,7 +233,7 @@ def run_flops(case: dict, calibration: Calibration = DEFAULT) -> dict:
 
 
 def run_days(case: dict, calibration: Calibration = DEFAULT) -> dict:
-    """The duration with full recomputation, which repeats the forward pass: 8·P·D in all."""
+    """The duration of a run with full recomputation, which repeats the forward pass: 8·P·D FLOPs in all."""
     work = case["params"], case["tokens"]
     hardware_flops = flops.training_flops(*work) + flops.forward_flops(*work)
     return {"days": flops.run_time_s(hardware_flops, case["gpus"], case["hardware_flops_per_s"], 1.0) / DAY}
@@ -319,8 +319,8 @@ def row(case_id: str) -> Row:
 
 @lru_cache(None)
 def measured_mfu(case_id: str) -> float:
-    """The model FLOPs utilisation of a published training step: its own rate over the dense peak, or the work
-    that the engine counts over the published time."""
+    """The model FLOPs utilisation of a published training step: the published FLOP/s over the dense peak or,
+    if only a time was published, the FLOPs that the engine counts over that time."""
     found = {case["id"]: case for case in load() if case["kind"] == "step"}
     check.one_of(found, case_id=case_id)
     measured, estimate = found[case_id]["measured"], estimate_of(found[case_id])

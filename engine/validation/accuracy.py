@@ -157,8 +157,8 @@ class Regret:
     layouts: int
     mean: float  # measured time of the layout predicted fastest, over that of the fastest measured, minus 1
     worst: float
-    spread: float  # the same of the worst choice, on average over the jobs
-    chance: float  # the same of a layout drawn by lot
+    spread: float  # the regret of the worst choice, on average over the jobs
+    chance: float  # the regret of a layout drawn by lot
     tied: int  # jobs whose fastest layout the engine calls a tie with its own choice
 
     def as_dict(self) -> dict:
@@ -176,18 +176,18 @@ class Regret:
 
 
 def regret() -> tuple[Regret, ...]:
-    """Source by source, and first all of them together."""
+    """The regret over all sources together, then for each source."""
     return tuple(Regret(family, **entry) for family, entry in bands.runs()["regret"].items())
 
 
 @dataclass(frozen=True)
 class Ran:
-    """Of how many runs that ran, and so fitted, the engine says that they fit."""
+    """For how many runs that did run, and therefore fitted, the engine says that they fit."""
 
     family: str
     runs: int
     fit: int
-    worst: float  # of all of them: the memory predicted, over the GPU's
+    worst: float  # the largest ratio of predicted memory to the GPU's, over all of these runs
 
     def as_dict(self) -> dict:
         """The line for --json."""
@@ -200,23 +200,23 @@ class Ran:
 
 
 def ran() -> tuple[Ran, ...]:
-    """Source by source, and first all of them together."""
+    """The count for all sources together, then for each source."""
     return tuple(Ran(family, **entry) for family, entry in bands.runs()["ran"].items())
 
 
 @dataclass(frozen=True)
 class OfServers:
-    """How far the engine is from servers under load, of one kind."""
+    """The engine's errors for one kind of servers under load."""
 
     name: str  # family, GPU and scenario
     runs: int
     mean_error: float
     mean_signed: float
-    rested_signed: float  # if no power limit slowed a product
+    rested_signed: float  # the mean signed error if no power limit slowed a product
 
     @property
     def family(self) -> str:
-        """Who measured, and what."""
+        """Who measured, and which workload."""
         return self.name.split(", ")[0]
 
     @property
@@ -231,12 +231,12 @@ class OfServers:
 
     @property
     def scenario(self) -> str:
-        """How requests come."""
+        """How requests arrive."""
         return self.name.split(", ")[2]
 
 
 def servers() -> tuple[OfServers, ...]:
-    """Kind by kind, as in ``served_runs``."""
+    """The errors for each kind of server that ``served_runs`` distinguishes."""
     names = ("runs", "mean_error", "mean_signed", "rested_signed")
     return tuple(
         OfServers(name, *(entry[each] for each in names)) for name, entry in bands.runs()["served"].items()
@@ -247,15 +247,15 @@ def servers() -> tuple[OfServers, ...]:
 class Traced:
     """One quantity of a run whose requests were logged one by one: measured and simulated, in seconds."""
 
-    name: str  # of the run, and its GPU's key
+    name: str  # the run's name and its GPU's key
     what: str
     measured_s: tuple[float, ...]  # the median, the 90th and the 99th percentile
     ours_s: tuple[float, ...]
-    alike: float  # the correlation of the two over the requests
+    alike: float  # the correlation of measured and simulated times over the requests
 
     @property
     def error(self) -> float:
-        """Of the median."""
+        """The relative error of the median."""
         return self.ours_s[0] / self.measured_s[0] - 1.0
 
 
@@ -263,7 +263,7 @@ TRACED = {"ttft": "first token", "tpot": "a token", "latency": "last token"}
 
 
 def traced() -> tuple[Traced, ...]:
-    """Run by run and quantity by quantity, as in ``traced_runs``."""
+    """Each quantity of each run that ``traced_runs`` simulates."""
     return tuple(
         Traced(
             name,
@@ -278,8 +278,8 @@ def traced() -> tuple[Traced, ...]:
 
 
 def shares(*gpus: str) -> list[float]:
-    """What we say over what MLPerf's servers brought on these GPUs, in the mean of each scenario's runs, from
-    the lowest."""
+    """Predicted over measured throughput of MLPerf's servers on these GPUs: the mean of each scenario's runs,
+    lowest first."""
     rows = [row for row in servers() if row.family.startswith("MLPerf") and row.key in gpus]
     return sorted(1.0 + row.mean_signed for row in rows)
 
@@ -293,7 +293,7 @@ def families() -> tuple[AxisError, ...]:
 
 
 def left_out() -> dict[str, int]:
-    """Why the engine could not predict a run -> how many such runs."""
+    """Each reason why the engine could not predict a run -> the number of such runs."""
     return bands.runs()["refused"]["runs"]
 
 

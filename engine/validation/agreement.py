@@ -4,8 +4,8 @@ A row is *measured* if hardware was timed or its memory read, and *counted* if t
 arithmetic. Agreement on counted rows shows that the engine counts as others do, and nothing about speed.
 Three rows say yes or no ("does it fit"); they have no ratio and are left out here.
 
-Rows that a constant was fitted to are kept separate. Of the others, the harder test are those whose whole
-group was unused, so that not even similar rows helped to set the constants.
+Rows that a constant was fitted to are kept separate. Among the others, the harder test
+are rows from groups in which no row was fitted, so that not even similar rows helped to set the constants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.base.types import Real
 from engine.validation import Row
 
 MOST = 1152  # capacity of the picture, in rows
-LABELS, TICKS = 3, 7  # the worst groups it names, and the most ticks on its scale
+LABELS, TICKS = 3, 7  # how many of the worst groups the picture names, and the most ticks on its scale
 NAMED_APART = 0.06  # minimum distance of labels, as a share of the picture's height
 REACH = (0.15, 2.5)  # ratios, ours to published, that the picture covers
 
@@ -117,7 +117,7 @@ def among(sort: str = "measured", groups: str = "all", fitted: bool = False) -> 
 
 
 def errors(sort: str = "measured", groups: str = "all", fitted: bool = False) -> np.ndarray:
-    """Their relative errors, with sign."""
+    """The relative errors, with sign, of the rows that ``among`` selects."""
     return np.array([row.error for row in among(sort, groups, fitted)])
 
 
@@ -136,8 +136,8 @@ def half_within(sort: str = "measured", groups: str = "all") -> float:
 
 
 def half_apart(sort: str = "measured", groups: str = "all") -> float:
-    """The same with each group's mean taken out, as between two runs of one group; groups of one row are left
-    out."""
+    """The median absolute error after subtracting each group's mean, which is the error between two runs of
+    one group; groups of one row are left out."""
     of_group: dict[tuple[str, str], list[float]] = {}
     for row in among(sort, groups):
         of_group.setdefault((row.group, row.quantity), []).append(_ratio(row))
@@ -149,7 +149,7 @@ def half_apart(sort: str = "measured", groups: str = "all") -> float:
 
 
 def filled_in(sort: str = "measured") -> int:
-    """How many rows that were not used for fitting have a source that left something open."""
+    """How many of the rows that were not used for fitting come from a source that left something open."""
     return sum(any(words in row.note for words in LEFT_OPEN) for row in among(sort))
 
 
@@ -232,8 +232,8 @@ def miss(key: str) -> str:
 
 
 def group_error(group: str, case: str = "", ends: str = "") -> float:
-    """The mean absolute error of a group's rows that were not used for fitting, where the case contains these
-    words and ends in those."""
+    """The mean absolute error of a group's rows that were not used for fitting, where the case's name
+    contains ``case`` and ends with ``ends``."""
     rows = [row for row in among("measured") if row.group == group]
     found = [abs(row.error) for row in rows if case in row.case and row.case.endswith(ends)]
     check.positive(rows=len(found))
@@ -323,7 +323,8 @@ def columns() -> SimpleNamespace:
 
 @cache
 def figures() -> SimpleNamespace:
-    """What does not depend on the allowed error, for each sort and choice of groups in turn (``place``)."""
+    """The figures that do not depend on the allowed error, for each sort and choice of groups, in the order
+    of ``place``."""
     places = [(sort, groups) for sort in SORTS for groups in GROUPS]
     named = np.array([_named(*place) for place in places])
     worst = [among(*place)[:1] for place in places]

@@ -79,8 +79,8 @@ def served(quantity: str, case: str, **changed: Any) -> float:
 
 @lru_cache(None)
 def served_error(start: str = "", **changed: Any) -> float:
-    """Mean absolute error of the served latencies that fitted nothing, of the cases whose id starts so, with
-    other fields: ``software=None`` for what the steps alone would take."""
+    """Mean absolute error of the served latencies that no constant was fitted to, over the cases whose id
+    begins with ``start``, with other fields: ``software=None`` gives the time of the steps alone."""
     errors = [
         abs(row.error)
         for case in validation.load()

@@ -1,8 +1,8 @@
 """The three constants of a training step, fitted on the published steps that are marked for it.
 
-``python -m engine.validation.fitted_steps`` (part of ``make calibrate``) writes what the steps want into
-``calibration/constants.py``, to three digits, and prints how far each constant may go before it matters. The
-same steps give the same constants, whatever shipped before.
+``python -m engine.validation.fitted_steps`` (part of ``make calibrate``) writes the best constants into
+``calibration/constants.py``, to three digits, and prints how far each constant may move before the fit gets
+worse. The same steps give the same constants, whatever values were shipped before.
 
 Least squares of log(predicted / published), every group of steps with the same weight. Gauss-Newton steps,
 halved until they help, within bounds; numpy alone, and the same result every time.
@@ -30,17 +30,18 @@ from engine.calibration.constants import Calibration
 Bounds = dict[str, tuple[float, float]]
 # Where each constant may lie. Streaming kernels timed by themselves reach 0.74 to 0.94 of the bandwidth.
 BOUNDS: Bounds = {"matmul_sustained": (0.5, 1.0), "matmul_power": (0.0, 0.5), "memory_share": (0.74, 0.94)}
-FREE: Bounds = BOUNDS | {"memory_share": (0.4, 1.0)}  # if nothing were known of streaming kernels
-SLACK = 0.05  # so much more misfit says how flat the optimum is
-START = replace(DEFAULT, matmul_sustained=0.85, matmul_power=0.15, memory_share=0.8)  # of every search
-DIGITS = 3  # that are written; the steps tell fewer, and rounding leaves nobody a choice
-WIDTH = 1e-3  # over which a slope is taken
+FREE: Bounds = BOUNDS | {"memory_share": (0.4, 1.0)}  # as if nothing were known of streaming kernels
+SLACK = 0.05  # relative growth of the misfit at which a constant's span ends
+START = replace(DEFAULT, matmul_sustained=0.85, matmul_power=0.15, memory_share=0.8)  # every search's start
+DIGITS = 3  # written for each constant: more than the steps determine, so that nobody picks the last one
+WIDTH = 1e-3  # half of the interval over which a slope is computed
 CLOSE = 1e-6  # a step as short as this ends the search
-EDGE = 5e-3  # how finely a span is told
+EDGE = 5e-3  # precision to which the ends of a span are found
 
 
 def cases() -> list[dict]:
-    """The steps that fit the three: marked as fitted, and not for another constant (``constant``)."""
+    """The steps that the three constants are fitted on: marked as fitted, and not for another
+    ``constant``."""
     return [
         case
         for case in validation.load()
@@ -58,7 +59,7 @@ class Steps:
         self.roots = np.sqrt(weights)
 
     def residuals(self, calibration: Calibration) -> np.ndarray:
-        """log(predicted / published) of each step, times the root of its weight."""
+        """For each step log(predicted / published), times the root of the step's weight."""
         rows = [validation.rows_of(case, calibration)[0] for case in self.cases]
         return self.roots * np.log([row.predicted / row.measured for row in rows])
 
@@ -68,7 +69,7 @@ class Steps:
 
 
 def fit(steps: Steps, bounds: Bounds = BOUNDS, start: Calibration = START) -> Calibration:
-    """The constants with the least misfit; bounds that meet hold one where it is."""
+    """The constants with the least misfit; a constant whose two bounds are equal stays at that value."""
     low, high = (np.array([bounds[name][side] for name in bounds]) for side in (0, 1))
 
     def at(place: np.ndarray) -> Calibration:
@@ -102,14 +103,15 @@ def _slope(residuals: Callable[[np.ndarray], np.ndarray], place: np.ndarray, j: 
 
 
 class Span(NamedTuple):
-    """How far a constant may go, the others fitted again, before the misfit has grown by ``SLACK``."""
+    """The range of a constant within which the misfit grows by at most ``SLACK``, if the other constants are
+    fitted again."""
 
     low: float
     high: float
 
 
 def span(steps: Steps, best: Calibration, name: str) -> Span:
-    """Where the steps cannot tell one value of a constant from another."""
+    """The range in which the steps cannot tell one value of a constant from another."""
     allowed = (1.0 + SLACK) * steps.misfit(best)
 
     def fits(value: float) -> bool:
@@ -119,7 +121,8 @@ def span(steps: Steps, best: Calibration, name: str) -> Span:
 
 
 def _edge(fits: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Where between the two it no longer fits."""
+    """The value between ``inside`` and ``outside`` from which on ``fits`` is False; ``outside`` if it never
+    is."""
     if fits(outside):
         return outside
     while abs(outside - inside) > EDGE:
@@ -130,23 +133,23 @@ def _edge(fits: Callable[[float], bool], inside: float, outside: float) -> float
 
 @cache
 def marked() -> Steps:
-    """The steps of this repository."""
+    """The published steps of this repository that the constants are fitted on."""
     return Steps(cases())
 
 
 @cache
 def best(bounded: bool = True) -> Calibration:
-    """The constants that they want."""
+    """The constants that fit the steps of this repository best."""
     return fit(marked(), BOUNDS if bounded else FREE)
 
 
 def excess(**values: float) -> float:
-    """How much more misfit than the least the shipped constants have, or these in their place."""
+    """The misfit of the shipped constants, or of the given ones, relative to the least possible, minus 1."""
     return marked().misfit(replace(DEFAULT, **values)) / marked().misfit(best()) - 1.0
 
 
 def rounded() -> dict[str, float]:
-    """What ships: the best constants, to ``DIGITS``."""
+    """The constants to ship: the best ones, rounded to ``DIGITS``."""
     return {name: round(getattr(best(), name), DIGITS) for name in BOUNDS}
 
 
@@ -160,7 +163,7 @@ def written(source: str, values: dict[str, float]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fit, write, and print how far the constants may go."""
+    """Fit, write, and print the span of each constant."""
     parser = argparse.ArgumentParser(
         prog="python -m engine.validation.fitted_steps", description=(__doc__ or "").split("\n")[0]
     )

@@ -27,7 +27,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def request(name: str) -> dict[str, Any]:
-    """A case as ``engine.launch.fit_page.answer`` takes it."""
+    """A case in the form of a request to ``engine.launch.fit_page.answer``."""
     case = cases()[name]
     return {
         "files": [list(pair) for pair in case["texts"].items()],
@@ -45,18 +45,18 @@ def gpu_of(case: dict[str, Any]) -> Gpu | str:
 
 @dataclass(frozen=True)
 class Held:
-    """What became of a launch, and what the engine says of it."""
+    """The published outcome of a launch, and the engine's answer for it."""
 
     name: str
     framework: str
     hardware: str
     outcome: str  # "runs" or "fails"
     ours: str
-    memory_gib: float  # of the fullest GPU, as published; 0 where nobody says
+    memory_gib: float  # of the fullest GPU, as published; 0 where none was published
     our_memory_gib: float
-    cache_tokens: int  # what a server's cache has room for, as published
+    cache_tokens: int  # capacity of a server's cache, as published
     our_cache_tokens: int
-    why: str  # where ours is far off, what is known of the cause
+    why: str  # the known cause, where the engine's number is far off
 
     @property
     def right(self) -> bool:
@@ -65,7 +65,7 @@ class Held:
 
     @property
     def error(self) -> float | None:
-        """Of the memory, or else of a server's cache; None where neither is published."""
+        """The relative error of the memory, or else of a server's cache; None where neither is published."""
         if self.memory_gib:
             return self.our_memory_gib / self.memory_gib - 1.0
         return self.our_cache_tokens / self.cache_tokens - 1.0 if self.cache_tokens else None
@@ -73,7 +73,7 @@ class Held:
 
 @lru_cache(1)
 def held() -> tuple[Held, ...]:
-    """Every case against the engine."""
+    """Every case, with the engine's answer."""
     return tuple(_held(name, case) for name, case in cases().items())
 
 
@@ -100,8 +100,8 @@ def far_off() -> list[Held]:
 
 
 def mean_error(quantity: str, far: bool = True) -> float:
-    """The mean error, without sign, of the cases that publish ``memory_gib`` or ``cache_tokens``; without
-    those that are ``far`` off if that is False."""
+    """The mean absolute error of the cases that publish this quantity (``memory_gib`` or ``cache_tokens``);
+    with ``far`` False, cases that are far off are left out."""
     cases = [each for each in held() if getattr(each, quantity) and (far or not each.why)]
     errors = [abs(each.error) for each in cases if each.error is not None]
     return sum(errors) / len(errors)

@@ -20,8 +20,8 @@ from engine.mechanism import compute, matmul
 from engine.mechanism.shape import shape
 from engine.one_gpu import allocator_replay, measurements
 
-COLD_BYTES = 64e6  # operands of streaming kernels from here on are read from memory, not from the L2 cache
-LARGE = 1024  # rows, sides or tokens of an operation that is large
+COLD_BYTES = 64e6  # streaming kernels read operands of this size or more from memory, not from L2
+LARGE = 1024  # an operation with at least so many rows, tokens or elements a side counts as large
 LIBRARIES = {"flash": "FlashAttention-2", "cudnn": "cuDNN"}
 BLOCK = described(
     key="block",
@@ -33,7 +33,7 @@ BLOCK = described(
     head_dim=128,
     ffn=16384,
     vocab=2,
-    max_positions=8192,  # no rotation
+    max_positions=8192,  # the model has no rotary embedding
 )
 
 
@@ -82,7 +82,7 @@ def attention() -> Iterator[Timed]:
 
 
 def streams() -> Iterator[Timed]:
-    """Kernels that only move bytes, where these come from memory."""
+    """Kernels that only move bytes, with operands too large for the L2 cache."""
     for gpu, found in _of("streaming"):
         at = matmul.chip(gpu)
         for kernel, points in found.items():
@@ -94,7 +94,7 @@ def streams() -> Iterator[Timed]:
 
 
 class Operation(NamedTuple):
-    """An operation on all GPUs: the median error, with its sign, of its large and of its small sizes."""
+    """The median error, with sign, of an operation's large and small sizes, on each GPU."""
 
     what: str
     large: dict[str, float]  # by GPU
@@ -130,7 +130,7 @@ def streaming() -> list[Timed]:
 
 
 def _largest(gpu: str, kernel: str) -> dict:
-    """What was timed of a streaming kernel, or of copies to the host, at its largest size."""
+    """The measured row of a streaming kernel, or of a copy between GPU and host, at its largest size."""
     return {of.key: found for of, found in _of("streaming")}[gpu][kernel][-1]
 
 
@@ -148,13 +148,13 @@ def over_the_bus(gpu: str, way: str = "to_device_s") -> float:
 
 # -- work that goes on ---------------------------------------------------------------------------------------
 class Steady(NamedTuple):
-    """The same work for some seconds: FLOP/s (of a copy bytes/s) at first and at the end."""
+    """Work repeated for some seconds: its FLOP/s (for a copy, bytes/s) at the beginning and at the end."""
 
     gpu: str
     work: str
     burst: float
     steady: float  # the median of the second half
-    predicted: float  # of a long job, by the engine
+    predicted: float  # the engine's rate for a long job
     sm_hz: float
     power_w: float
 
@@ -165,7 +165,7 @@ class Steady(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Of the engine's time."""
+        """The relative error of the engine's time."""
         return self.steady / self.predicted - 1.0 if self.predicted else 0.0
 
 
@@ -182,7 +182,7 @@ SIDE, TOKENS = 8192, 8192
 
 
 def _expected(gpu: Gpu, work: str) -> float:
-    """FLOP/s or bytes/s of a long job by the engine; 0.0 where it has nothing to say."""
+    """The engine's FLOP/s or bytes/s for a long job; 0.0 for work that it does not model."""
     if work == "bf16_zeros":
         return 0.0
     at = matmul.chip(gpu, "fp8" if work == "fp8" else "bf16")
@@ -202,15 +202,15 @@ def _works(gpu: Gpu, work: str) -> dict:
 
 
 def _block_s(at: matmul.Chip) -> float:
-    """Forward and backward of the measured block. Its norms are one kernel each, so the bytes that move are
-    those of ``library``; a second kernel adds each gradient to the last one."""
+    """The time of forward and backward of the measured block. Each norm is one kernel, so the bytes moved are
+    those of ``library``; a second kernel adds each gradient to the sum of those before."""
     time = compute.layer(shape(BLOCK), TOKENS, TOKENS, 1.0, 1.0, 1.0, 1.0, 1.0, True, False, at, "library")
     return float(time.forward_s + time.backward_s)
 
 
 @cache
 def steady() -> list[Steady]:
-    """Each work on each GPU."""
+    """Every kind of work on every GPU."""
     return [
         _steady(gpu, name, found["works"][work], _expected(gpu, work))
         for gpu, found in _of("sustained")
@@ -234,13 +234,13 @@ def _steady(gpu: Gpu, name: str, found: dict, predicted: float) -> Steady:
 
 
 def works(gpu: str, work: str) -> Steady:
-    """One of them, by the key of ``WORKS``."""
+    """One kind of work on one GPU, by its key in ``WORKS``."""
     return next(each for each in steady() if (each.gpu, each.work) == (gpu, WORKS[work]))
 
 
 # -- the allocator -------------------------------------------------------------------------------------------
 class Reserved(NamedTuple):
-    """Twelve training steps of drawn lengths: the most that was allocated and reserved."""
+    """The most bytes allocated and reserved in twelve training steps with sequences of random lengths."""
 
     spread: float
     seed: int

@@ -29,10 +29,10 @@ from engine.serving import decoding, wide
 from engine.serving.deployment import choice
 from engine.step import layout
 
-SPLITS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of a fleet into replicas
+SPLITS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # GPUs per replica, for each way to split a fleet
 FIGURES = validation.CASES / "figures"
 SLOWER = ("fast", "slow")  # the words for a model whose time is too short, or too long
-LOWER = ("low", "high")  # and for one whose rate is too low, or too high
+LOWER = ("low", "high")  # the words for a model whose rate is too low, or too high
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Point:
 
     @cached_property
     def total_bytes(self) -> float:
-        """What the engine says that the fullest GPU held, for a training step."""
+        """The engine's memory of the fullest GPU, for a training step."""
         return float(_predict(self.case)["total_bytes"])
 
     @property
@@ -180,7 +180,7 @@ def frontier(case: dict) -> dict:
 
 
 def closed_loop(case: dict) -> dict:
-    """A replica with so many clients, each of which asks again as soon as it has its answer."""
+    """A replica with a fixed number of clients, each of which asks again as soon as it has its answer."""
     found = decoding.steady(
         catalog.model(case["catalog_model"]),
         _served(case),
@@ -201,8 +201,9 @@ def scaling(case: dict) -> dict:
 
 
 def pooled(case: dict) -> dict:
-    """Tokens written a second and GPU by two pools whose experts are spread, if each works as fast as it can
-    and has as many GPUs as its share of a day's tokens takes."""
+    """Tokens written per second and GPU by a pool that reads prompts and a pool that writes answers, both
+    with spread experts. Each works as fast as it can and has the GPUs that its share of a day's tokens
+    needs."""
     each = [
         validation.spread({**case, "wide": case[pool]})["tokens_per_s_per_gpu"]
         for pool in ("reads", "writes")
@@ -236,7 +237,7 @@ def _measured(fields: dict, case: dict) -> tuple[str, float]:
     if "dispatch_bytes_per_s" in case:
         return "time_s", _exchange_of_bandwidths_s(case)
     quantity, measured = next(iter(case["measured"].items()))
-    if fields.get("as_step_s"):  # FLOP/s were published: the time that follows, with our count of FLOPs
+    if fields.get("as_step_s"):  # FLOP/s were published: compute the time with our count of FLOPs
         predicted = _predict(case)
         return "step_s", predicted["step_s"] * predicted[quantity] / measured
     if fields.get("as_token_s"):  # tokens per second of each GPU
@@ -314,7 +315,8 @@ class _Conditions(TypedDict, total=False):
 
 
 class _Pool(TypedDict):
-    """GPUs that share experts: each takes so many tokens a step, of prompts or with caches so long."""
+    """GPUs that share experts: each handles ``tokens`` a step, of prompts or with caches of this
+    ``length``."""
 
     gpus: int
     prompts: bool
@@ -400,8 +402,8 @@ def points(figure: str) -> tuple[Point, ...]:
 
 
 def shares(figure: str, *gpus: str) -> list[float]:
-    """What the planner's model says over what was measured, for the points of a figure on these GPUs (on all,
-    if none is named), from the lowest."""
+    """Predicted over measured, for the points of a figure on these GPUs (on all, if none is named), lowest
+    first."""
     found = [point for point in points(figure) if not gpus or point.at["gpu"] in gpus]
     return sorted(point.ours / point.measured for point in found)
 
@@ -445,21 +447,22 @@ def _point(file: Path, key: str, fields: dict) -> Point:
 
 
 # -- DeepSeek's own day of service (open-infra-index, Day 6) -------------------------------------------------
-# A node of eight wrote 14,800 tokens a second, another read 73,700; of 608 billion, a cache had 342.
+# A node of eight GPUs wrote 14,800 tokens a second when decoding and read 73,700 when prefilling. Of 608
+# billion prompt tokens, 342 billion were found in a cache.
 def _deepseek() -> tuple[Model, layout.Machine]:
     return catalog.model("deepseek-v3"), layout.machine(catalog.gpu("h800"), "fp8")
 
 
 def deepseek_writes() -> float:
-    """What we count for 88 users on each of 144 H800s, over what its decoding nodes wrote."""
+    """The engine's output rate for 88 users on each of 144 H800s, over that of DeepSeek's decoding nodes."""
     model, at = _deepseek()
     ours = 88 / wide.decode_s(model, at, tp=1, dp=144, batch=88, context=4989)
     return float(ours / (14.8e3 / 8))
 
 
 def deepseek_reads() -> float:
-    """What we count for prompts of 4,096 tokens on each of 32, over what its prefill nodes read beyond the
-    cache."""
+    """The engine's rate for prompts of 4,096 tokens on each of 32 H800s, over the rate at which DeepSeek's
+    prefill nodes read tokens that were not in the cache."""
     model, at = _deepseek()
     ours = 16384 / wide.prefill_s(model, at, tp=1, dp=32, tokens=16384, prompt=4096)
     return float(ours / (73.7e3 / 8 * 266 / 608))

@@ -36,19 +36,19 @@ from engine.validation.served_runs import Served
 
 TABLE = "training_runs.csv"
 FEWEST = 12  # minimum number of runs for a separate band
-TAIL = 0.1  # of the runs that an 80 % band leaves out, on either side
-TAILS = tuple(part / 100.0 for part in range(1, 11))  # up to that; the one is taken that holds best
+TAIL = 0.1  # the share of the runs that an 80 % band leaves out on either side
+TAILS = tuple(part / 100.0 for part in range(1, 11))  # shares to try; the one that holds best is used
 HOLDS = 0.8
-FOLDS = 5  # each run is checked against the band that the other four fifths make
-COMMON = 5.0  # as many runs as the common band counts for in that of a class
+FOLDS = 5  # each run is checked against the band made from the four fifths it is not in
+COMMON = 5.0  # the weight of the common band in the band of a class, in runs
 # The table's name for a number format, and the format of the matrix products in the engine
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
-ROWWISE = "fp8-rowwise"  # a scale for each row, which has kernels of its own
-# Runs of the table that are published cases of this repository as well, on a board of their own
+ROWWISE = "fp8-rowwise"  # one scale for each row: separate kernels compute it
+# Runs of the table that are also published cases of this repository, with a board described there
 PUBLISHED = ("torchtitan async TP",)
 # The one run of the table that fitted a constant, launch_costs.EXPERT_KERNELS: model, GPU, release
 FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
-# Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
+# Sources whose software keeps products' inputs in the product's format, and weights tokens inside the experts
 OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
 # Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
 # though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
@@ -90,8 +90,8 @@ class Run:
 
     @property
     def layout(self) -> str:
-        """Whose it is and how it was laid out. Runs that share it are treated alike, so that a repetition
-        leaks nothing."""
+        """The source, the job and the layout of a run. Runs that agree in all of these go into the same
+        fifth, so that a repeated run is never both in a band and checked against it."""
         return f"{self.family} {sorted(self.axes.items())}"
 
 
@@ -216,9 +216,9 @@ def recomputed(words: str) -> str:
 
 
 def sends_once(row: dict[str, str]) -> bool:
-    """Whether a token crosses once to each node. Megatron-Core sends one row for each choice by AllToAll
-    unless told otherwise; but Python has to read how many, so a graph of the whole step holds another
-    dispatcher. So do the recipes of ONCE."""
+    """Whether a token crosses once to each node. By default Megatron-Core sends one row for each choice
+    by AllToAll. That dispatcher needs the number of rows in Python, so a graph of the whole step contains
+    another one, which sends once; the recipes of ONCE use it as well."""
     if row["dispatcher"] not in ("alltoall", "") or row["cuda_graph"] == "whole step":
         return True
     return (row["release"], row["gpu"]) in ONCE.get(row["model"], ())
@@ -325,7 +325,7 @@ def of_cases(found: Found) -> None:
 
 
 def _spread(case: dict, family: str, ratio: float, fitted: bool) -> Run:
-    """A server whose experts are spread over many GPUs: each has a batch of its own."""
+    """Add the run of a server whose experts are spread over many GPUs, each with its own batch."""
     batch = 0 if case["wide"]["prompts"] else case["wide"]["tokens"]
     axes = {"tp": "1", "batch": str(batch), "experts": "yes"}
     axes["generation"] = bands.generation(case["gpu"])
@@ -424,7 +424,8 @@ def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
 
 
 def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], list[Run], list[Run]]]:
-    """Each fifth of a class, and the rest of the class and of everybody, from which its band is made."""
+    """Each fifth of a class, with the runs that its band is made from: the rest of the class, and the rest of
+    all runs."""
     fold = _dealt(members)
     split = [
         (
@@ -458,10 +459,11 @@ def _held(left: list[Run], members: list[Run], everybody: list[Run], tail: float
 def _tail(members: list[Run], everybody: list[Run]) -> float:
     """The share left out on either side with which a class's band holds for four new runs in five.
 
-    For runs that have nothing in common it would be a tenth. But a class is made of a few sources, whose runs
-    err alike, so that the others know too little of each. The tail is the one, up to a tenth, whose band held
-    for nearest to 80 % of each fifth when it was made from the others. More than a tenth is never left out:
-    with few runs that would be luck, of which a new run has none.
+    For runs that have nothing in common it would be a tenth. But a class consists of a few sources, and the
+    runs of one source have similar errors, so a band made from some sources says too little about another.
+    The share chosen, up to a tenth, is the one whose band, made from four fifths, held for nearest to 80 % of
+    the remaining fifth. More than a tenth is never left out: with few runs a narrower band would hold by
+    luck.
     """
     parts = _parts(members, everybody)
 
@@ -576,14 +578,14 @@ def _regret(runs: list[Run]) -> dict[str, dict]:
 
 
 def _tie(runs: list[Run]) -> float:
-    """``bands.tie`` from the runs at hand."""
+    """``bands.tie``, computed from these runs."""
     apart = _apart(runs)
     return apart["p90"] / apart["p10"]
 
 
 def _ran(runs: list[Run]) -> dict[str, dict]:
-    """Family → of how many runs that ran the engine says that they fit, and by how much the worst of the
-    others is over the memory that it counts on."""
+    """Family → for how many of the runs that did run the engine says that they fit, and the largest ratio of
+    predicted memory to the memory that it counts on."""
     full = {
         name: [run.said.memory_bytes for run in members if run.said]
         for name, members in ({"all": runs} | _grouped(runs, lambda run: run.family)).items()

@@ -25,8 +25,8 @@ from engine.step import layout
 
 TABLE = "serving_runs.csv"
 OPEN_ORCA = 294.0  # tokens of MLPerf's prompts for Llama 2 70B, which its logs leave out (OpenOrca's mean)
-WEIGHTS = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625}  # bytes of each, its scales counted
-ANY_S = 1e9  # a token may take so long: offline
+WEIGHTS = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625}  # bytes of a weight, scales included
+ANY_S = 1e9  # offline there is no limit on the time of a token
 CLOSED = "closed loop"
 MINIMAX = described(  # MiniMaxAI/MiniMax-M2.5, config.json
     key="minimax-m2.5",
@@ -55,11 +55,11 @@ class Served:
     scenario: str
     precision: str
     ratio: float
-    rested: float  # the same with products as fast as the best of a sweep, which no power limit slows
+    rested: float  # the ratio if products were as fast as the best of a sweep, which no power limit slows
 
     @property
     def name(self) -> str:
-        """What is summed up together."""
+        """The kind of server: rows with the same name are summarised together."""
         return f"{self.family}, {self.gpu}, {self.scenario}"
 
 
@@ -67,7 +67,8 @@ RESTED = replace(DEFAULT, matmul_sustained=1.0, matmul_power=0.0)
 
 
 def read(folder: Path) -> tuple[list[Served], Counter]:
-    """The table's rows that the engine has a prediction for, and why it has none for the others."""
+    """The table's rows for which the engine has a prediction, and the reasons why it has none for the
+    others."""
     path, found, refused = Path(folder) / TABLE, [], Counter()
     if not path.is_file():
         raise ValueError(f"{path}: the folder of measurements must hold {TABLE}")
@@ -109,7 +110,8 @@ def predicted(row: dict[str, str], calibration: Calibration = DEFAULT) -> float:
 
 
 def _of_a_fleet(row: dict[str, str], calibration: Calibration) -> float:
-    """The most that replicas of any one degree bring within the time of a token that was measured."""
+    """The highest throughput of replicas, over all tensor degrees, whose time per token is at most the one
+    measured."""
     gpus, output = int(row["accelerators"]), float(row["output_tokens_mean"])
     at = layout.machine(catalog.gpu(row["gpu"]), row["precision"], calibration=calibration)
     degrees = np.array([degree for degree in (1.0, 2.0, 4.0, 8.0) if gpus % degree == 0])
@@ -128,8 +130,8 @@ def _of_a_fleet(row: dict[str, str], calibration: Calibration) -> float:
 
 
 def _of_a_loop(row: dict[str, str], calibration: Calibration) -> float:
-    """Clients that each ask again as soon as they have their answer, on one replica over all GPUs, whose
-    attention is divided by heads, or (as the note says) by requests, and whose experts are spread."""
+    """The throughput for clients that ask again as soon as they have their answer. One replica uses all GPUs:
+    attention is divided by heads or, if the row's note says so, by requests, and the experts are spread."""
     gpus, clients = int(row["accelerators"]), float(row["concurrency"])
     prompt, output = float(row["prompt_tokens_mean"]), float(row["output_tokens_mean"])
     at = layout.machine(catalog.gpu(row["gpu"]), row["precision"], calibration=calibration)

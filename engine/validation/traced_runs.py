@@ -1,7 +1,7 @@
 """A server's requests one by one, as somebody logged them, beside the simulator's: a part of the judge in
 ``runs``.
 
-Reads serving_requests.csv: when each request came, its prompt and answer, its first and last token. The
+Reads serving_requests.csv: when each request arrived, its prompt and answer, its first and last token. The
 simulator of ``events`` serves the very same requests, under the limits that the run's line in
 serving_runs.csv names. Each quantity becomes its measured and its simulated percentiles. No request is kept.
 """
@@ -27,7 +27,7 @@ SHARES = (50, 90, 99)
 
 
 class Requests(NamedTuple):
-    """A run's requests in the order in which they came: times from the first of them, lengths in tokens."""
+    """A run's requests in the order of arrival: times since the first arrival, lengths in tokens."""
 
     came_s: np.ndarray
     prompts: np.ndarray
@@ -37,7 +37,7 @@ class Requests(NamedTuple):
 
 
 def read(folder: Path) -> dict[str, dict]:
-    """Each run that the engine can serve again: its summary."""
+    """The summary of each run that the simulator can serve again."""
     lines = _rows(folder / served_runs.TABLE)
     runs = {row["id"]: row for row in lines if LIMITS.search(row["note"])}
     logged: dict[str, list[dict[str, str]]] = {}
@@ -63,8 +63,8 @@ def requests(rows: Iterable[dict[str, str]]) -> Requests:
 
 
 def judged(run: dict[str, str], of: Requests) -> dict:
-    """Measured and simulated percentiles of what each request felt, how alike the two are in their order, and
-    the seconds of the whole run."""
+    """Measured and simulated percentiles of each request's times, the correlation of the two over the
+    requests, and the duration of the whole run."""
     ours = simulated(run, of)
     said: dict = {"requests": len(of.came_s)}
     for name, measured, said_s in (

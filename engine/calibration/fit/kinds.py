@@ -52,7 +52,7 @@ class Kind:
     extra: Callable[[str], dict[str, Start]] = nothing_more  # constants that only some keys have
     also_from: dict[str, float] = field(default_factory=dict)  # a second start, as the first may get stuck
     time: Callable[[Rows], np.ndarray] = measured_time
-    axes: dict[str, Callable[[Rows], np.ndarray]] = field(default_factory=dict)  # reported by them too
+    axes: dict[str, Callable[[Rows], np.ndarray]] = field(default_factory=dict)  # further groupings
     renamed: dict[str, str] = field(default_factory=dict)  # columns -> arguments, for the ranges
 
 

@@ -97,8 +97,8 @@ def _inside(row: dict, found: dict) -> bool:
 
 # -- residuals -----------------------------------------------------------------------------------------------
 def summary(rows: list[dict], found: dict | None = None) -> dict[str, float]:
-    """A summary of residuals: rows, median absolute error, the same above twice the floor, mean signed error,
-    10th and 90th percentile of measured over predicted, and how often the band held."""
+    """A summary of residuals: rows, median absolute error of all rows and of those above twice the floor,
+    mean signed error, 10th and 90th percentile of measured over predicted, and how often the band held."""
     ratio = np.array([row["ratio"] for row in rows])
     error = np.abs(1.0 / ratio - 1.0)
     above = error[[row["above"] for row in rows]]
@@ -182,8 +182,8 @@ def table(said: dict) -> str:
 
 
 def table_elsewhere(said: dict) -> str:
-    """The same with a whole GPU left out: predicted by the medians of the others, or by a sibling's
-    constants."""
+    """The table of residuals with each GPU left out of the fit: its rows are predicted by the medians of the
+    other GPUs, or by a sibling's constants."""
     lines = [
         "| kind | key | GPU | predicted by | rows | median error, % | mean, % |",
         "|---|---|---|---|---|---|---|",

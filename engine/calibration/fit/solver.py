@@ -23,7 +23,7 @@ class Start:
     value: float
     low: float
     high: float
-    grain: float = 0.0  # what is smaller than this the rows cannot tell
+    grain: float = 0.0  # the rows cannot tell apart values that differ by less than this
 
 
 def rounded(value: float, grain: float = 0.0) -> float:
@@ -41,7 +41,7 @@ def fit(
     """The constants that predict the measured times best.
 
     ``also_from`` gives some constants a second starting point: a constant that has no effect at its start
-    (because the other of two alternatives is faster there) would never move.
+    (because another alternative is faster there) would never move.
     """
     found = [_fit(predict, measured_s, starts)]
     if also_from:
