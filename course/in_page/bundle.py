@@ -38,7 +38,7 @@ BUNDLES = {
     "deploy": Bundle(("engine.serving.deployment.page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js
-LIBRARY = ("engine.catalog.files", "engine.base.hashing", "engine.base.program")
+LIBRARY = ("engine.catalog.files", "engine.base.hashing", "engine.base.printing", "engine.base.program")
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
