@@ -47,13 +47,18 @@ class Result(NamedTuple):
     """What a command found, in the three forms that it can be asked for."""
 
     data: dict | list  # for --json
-    parts: list[printing.Part]  # what is printed otherwise
+    parts: Sequence[printing.Part]  # what is printed otherwise
     rows: Sequence[dict] = ()  # for --csv, where the command has rows
 
 
-def of(found: printing.Printed) -> Result:
-    """A result of the engine, which prints as it does in Python."""
-    return Result(found.as_dict(), printing.parts(found), found.rows())
+def of(
+    found: printing.Printed,
+    more: dict | None = None,
+    above: Sequence[printing.Part] = (),
+    below: Sequence[printing.Part] = (),
+) -> Result:
+    """A result of the engine, which prints as it does in Python, and what a command adds to it."""
+    return Result(found.as_dict() | (more or {}), [*above, *printing.parts(found), *below], found.rows())
 
 
 def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
@@ -153,18 +158,15 @@ def run_plan(args: Namespace) -> Result:
     within = _constraints(args)
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
     found = api.plan(_model(args), _machine(args), _job(args), args.gpus, **asked)
-    result = of(found)
-    if within != FREE:
-        result.data["within"] = str(within)
-        result.parts.insert(0, f"Only {within}.")
-    if args.beside:
-        mine = api.estimate(
-            _model(args), found.best.at, found.best.job, _layout(layout_flags(args.beside), args.gpus)
-        )
-        compared = _beside(mine, found.best)
-        result.data["beside"] = mine.as_dict() | compared
-        result.parts.extend(["Yours beside the fastest:", *printing.parts(mine), compared])
-    return result
+    more: dict = {} if within == FREE else {"within": str(within)}
+    above = [f"Only {name}." for name in more.values()]
+    if not args.beside:
+        return of(found, more, above)
+    best = found.best
+    mine = api.estimate(best.model, best.at, best.job, _layout(layout_flags(args.beside), args.gpus))
+    compared = _beside(mine, best)
+    below = ["Yours beside the fastest:", *printing.parts(mine), compared]
+    return of(found, {**more, "beside": mine.as_dict() | compared}, above, below)
 
 
 def _beside(mine: Estimate, best: Estimate) -> dict:
@@ -217,13 +219,13 @@ def run_deploy(args: Namespace) -> Result:
             dollars_per_gpu_hour=args.price,
             top=args.top,
         )
-    result, rows = of(found), [found.best, *found.runners_up]
-    if args.export:
-        if not 1 <= args.row <= len(rows):
-            raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
-        result.data["commands"] = commands.commands(rows[args.row - 1], args.export)
-        result.parts.extend(["", *result.data["commands"].splitlines()])
-    return result
+    if not args.export:
+        return of(found)
+    rows = [found.best, *found.runners_up]
+    if not 1 <= args.row <= len(rows):
+        raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
+    written = commands.commands(rows[args.row - 1], args.export)
+    return of(found, {"commands": written}, below=["", *written.splitlines()])
 
 
 def _texts(paths: list[str]) -> dict[str, str]:
