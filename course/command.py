@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 import argcomplete
 from argcomplete.shell_integration import shellcode
 
-from course import edition, serve
+from course import serve
 from engine import __main__ as numbers
 from engine import catalog, puzzles
 from engine.arguments import Parser, parser, refused
+from engine.base import edition
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS

@@ -10,6 +10,8 @@ Knows no widget and no colour; what only the lessons ask is in ``engine.rules``,
     best = engine.plan("llama3-70b", machine, job, gpus=512).best
     print(best.layout, best.step_s, best.mfu())
 
+A result prints as a short table, shows as one in a notebook, and has ``rows()`` for a data frame.
+
 Behind these names are packages that can be used directly: ``from engine.mechanism import memory``. Each name
 is loaded on first use, so that a program pays only for the parts it needs.
 """
@@ -28,6 +30,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  in a clone; pip installs nothing 
     raise ImportError(_too_old)
 
 if TYPE_CHECKING:
+    __version__: str
     from engine.api import (
         Bill,
         Collective,
@@ -108,10 +111,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("engine.base.edition").version()
     if name in __all__:
         return getattr(import_module("engine.api"), name)
     raise AttributeError(f"module 'engine' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -44,18 +45,28 @@ LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character th
 
 # -- commands ------------------------------------------------------------------------------------------------
 class Result(NamedTuple):
-    """What a command answers, in the forms in which it can be printed."""
+    """What a command found, in the three forms that it can be asked for."""
 
     data: dict | list  # for --json
-    lines: list[str]  # the table
+    parts: Sequence[printing.Part]  # what is printed otherwise
     rows: Sequence[dict] = ()  # for --csv, where the command has rows
+
+
+def of(
+    found: printing.Printed,
+    more: dict | None = None,
+    above: Sequence[printing.Part] = (),
+    below: Sequence[printing.Part] = (),
+) -> Result:
+    """A result of the engine, which prints as it does in Python, and what a command adds to it."""
+    return Result(found.as_dict() | (more or {}), [*above, *printing.parts(found), *below], found.rows())
 
 
 def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
     """Rows of one kind: all of their columns as JSON and CSV; in the table those that are named, or all but
     the source, which is long."""
     shown_of = columns or [key for key in rows[0] if key != "source"]
-    return Result(rows, printing.table(rows, shown_of), rows)
+    return Result(rows, [printing.Table(rows, shown_of)], rows)
 
 
 def _model(args: Namespace) -> Model:
@@ -125,8 +136,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
 def run_estimate(args: Namespace) -> Result:
     """``estimate``: time and memory of one layout's step."""
     layout = _layout(args, args.gpus)
-    result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
-    return Result(result, printing.lines(result))
+    return of(api.estimate(_model(args), _machine(args), _job(args), layout))
 
 
 def _constraints(args: Namespace) -> Constraints:
@@ -149,45 +159,21 @@ def run_plan(args: Namespace) -> Result:
     within = _constraints(args)
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
     found = api.plan(_model(args), _machine(args), _job(args), args.gpus, **asked)
-    result = found.as_dict()
-    if within != FREE:
-        result["within"] = str(within)
-    columns = [*result["best"]["layout"], "step_s", "mfu", "total_bytes", "fits", "slower_by", "lost_by"]
-    rows = [
-        {**row["layout"], **row, "total_bytes": row["memory_bytes"]["total"]}
-        for row in [{**result["best"], "slower_by": 0.0, "lost_by": "-"}, *result["runners_up"]]
-    ]
-    counts = {key: result[key] for key in ("layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")}
-    plain = result["simplest"]
-    simplest = {**plain["layout"], **plain, "total_bytes": plain["memory_bytes"]["total"]}
-    simplest |= {"slower_by": plain["step_s"] / result["best"]["step_s"] - 1.0, "lost_by": "-"}
-    told = {key: result["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
-    above, above_simplest = search.headings(result["best"]["fits"], result["tied_splits"])
-    text = [
-        *printing.lines(counts),
-        "",
-        above,
-        *printing.table(rows, columns),
-        *printing.lines(told),
-        "",
-        above_simplest,
-        *printing.table([simplest], columns),
-    ]
-    if within != FREE:
-        text = [f"Only {within}.", *text]
-    if args.beside:
-        result["beside"] = _beside(args, found.best)
-        text += ["", "Yours beside the fastest:", *printing.lines(result["beside"])]
-    plainly = [{key: value for key, value in row.items() if key != "layout"} for row in rows]
-    return Result(result, text, plainly)
-
-
-def _beside(args: Namespace, best: Estimate) -> dict:
-    """A layout of the reader's own, and by what its step and its memory differ from the planner's."""
+    more: dict = {} if within == FREE else {"within": str(within)}
+    above = [f"Only {name}." for name in more.values()]
+    if not args.beside:
+        return of(found, more, above)
+    best = found.best
     mine = api.estimate(best.model, best.at, best.job, _layout(layout_flags(args.beside), args.gpus))
+    compared = _beside(mine, best)
+    below = ["Yours beside the fastest:", *printing.parts(mine), compared]
+    return of(found, {**more, "beside": mine.as_dict() | compared}, above, below)
+
+
+def _beside(mine: Estimate, best: Estimate) -> dict:
+    """By what the step and the memory of a reader's own layout differ from the planner's."""
     ours, theirs = best.as_dict()["memory_bytes"], mine.as_dict()["memory_bytes"]
     return {
-        **mine.as_dict(),
         "slower_by": mine.step_s / best.step_s - 1.0,
         "more_time_s": search.by_cause(best, mine),
         "more_memory_bytes": {part: held - ours[part] for part, held in theirs.items()},
@@ -196,7 +182,7 @@ def _beside(args: Namespace, best: Estimate) -> dict:
 
 def run_infer(args: Namespace) -> Result:
     """``infer``: the latencies and throughput of one replica."""
-    result = api.serve(
+    found = api.serve(
         _model(args),
         _machine(args),
         tp=args.tp,
@@ -209,8 +195,8 @@ def run_infer(args: Namespace) -> Result:
         pp=args.pp,
         dp=args.dp,
         software=args.software,
-    ).as_dict()
-    return Result(result, printing.lines(result))
+    )
+    return of(found)
 
 
 def run_deploy(args: Namespace) -> Result:
@@ -234,33 +220,13 @@ def run_deploy(args: Namespace) -> Result:
             dollars_per_gpu_hour=args.price,
             top=args.top,
         )
-    result, rows = found.as_dict(), [found.best, *found.runners_up]
-    lines = _deployments(result)
-    if args.export:
-        if not 1 <= args.row <= len(rows):
-            raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
-        result["commands"] = commands.commands(rows[args.row - 1], args.export)
-        lines += ["", *result["commands"].splitlines()]
-    return Result(result, lines, [result["best"], *result["runners_up"]])
-
-
-DEPLOYMENT_COLUMNS_TEXT = """
-split weights kv_precision chunk largest_batch gpus ttft_s tpot_s tokens_per_s_per_user
-tokens_per_s_per_gpu dollars_per_million dearer_by binding sure
-"""
-
-
-def _deployments(result: dict) -> list[str]:
-    best = result["best"]
-    counts = {key: result[key] for key in ("considered", "simulated", "search_s")}
-    told = ("ttft_band_s", "tpot_band_s", "gpus_band", "dollars_per_million_band", "extrapolates")
-    return [
-        *printing.lines(counts),
-        "",
-        "The cheapest, and the cheapest of other kinds:",
-        *printing.table([best, *result["runners_up"]], list(map(str, DEPLOYMENT_COLUMNS_TEXT.split()))),
-        *printing.lines({key: best[key] for key in told} | {"leaves_out": result["leaves_out"]}),
-    ]
+    if not args.export:
+        return of(found)
+    rows = [found.best, *found.runners_up]
+    if not 1 <= args.row <= len(rows):
+        raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
+    written = commands.commands(rows[args.row - 1], args.export)
+    return of(found, {"commands": written}, below=["", *written.splitlines()])
 
 
 def _texts(paths: list[str]) -> dict[str, str]:
@@ -288,27 +254,25 @@ def run_check(args: Namespace) -> Result:
         raise ValueError("; ".join(str(fault) for fault in found.faults))
     over = over_a_step.of_report(found)
     data = {**found.as_dict(), "over_a_step": over.as_dict() if over else None}
-    return Result(data, shown.lines(found, over))
+    return Result(data, [*shown.lines(found, over)], found.rows())
 
 
 def run_collective(args: Namespace) -> Result:
     """``collective``: the time of one collective."""
-    result = api.collective(
-        args.op, _machine(args), ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node
-    ).as_dict()
-    return Result(result, printing.lines(result))
+    at = _machine(args)
+    return of(api.collective(args.op, at, ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node))
 
 
 def run_goodput(args: Namespace) -> Result:
     """``goodput``: what failures and checkpoints cost, and the best interval between checkpoints."""
-    result = api.goodput(
+    found = api.goodput(
         args.gpus,
         checkpoint_s=args.checkpoint_s,
         restart_s=args.restart_s,
         failures_per_gpu_year=args.failures_per_gpu_year,
         interval_s=args.interval_s,
-    ).as_dict()
-    return Result(result, printing.lines(result))
+    )
+    return of(found)
 
 
 def run_cost(args: Namespace) -> Result:
@@ -326,9 +290,7 @@ def run_cost(args: Namespace) -> Result:
         overhead_share=args.overhead,
         budget_dollars=args.budget,
     )
-    result = bill.as_dict()
-    figures = {key: value for key, value in result.items() if key != "sentence"}
-    return Result(result, [bill.sentence, *printing.lines(figures)])
+    return of(bill)
 
 
 def _refused(bill: dict) -> str:
@@ -431,10 +393,10 @@ def run_validate(args: Namespace) -> Result:
     """``validate``: published runs beside what the engine says of them."""
     if args.by == "axis":
         axes = accuracy.as_dict()
-        return Result(axes, accuracy.lines(), axes["axes"])
+        return Result(axes, accuracy.parts(), axes["axes"])
     outcome = api.validate(args.cases)
-    data = outcome.as_dict()
-    return Result(data, outcome.lines(everything=args.all), data["rows"])
+    tables: list[printing.Part] = [outcome.groups(), outcome.worst(None if args.all else 2)]
+    return Result(outcome.as_dict(), tables, outcome.rows())
 
 
 def run_puzzle(args: Namespace) -> Result:
@@ -506,7 +468,7 @@ def answer(args: Namespace, prog: str) -> int:
         print(_refused(result), file=sys.stderr)
         return OVER_BUDGET
     if isinstance(result, dict) and result.get("verdict") in (TOO_LARGE, ILLEGAL):
-        print(one_line(found.lines[0]), file=sys.stderr)
+        print(one_line(str(found.parts[0])), file=sys.stderr)
         return OVER_BUDGET
     return NOT_YET if isinstance(result, dict) and result.get("right") is False else 0
 
@@ -522,7 +484,14 @@ def printed(text: str) -> None:
 def _form(args: Namespace, found: Result) -> str:
     if args.json:
         return json.dumps(found.data, indent=1, ensure_ascii=False, allow_nan=False)
-    return printing.as_csv(found.rows) if getattr(args, "csv", False) else "\n".join(found.lines)
+    if getattr(args, "csv", False):
+        return printing.as_csv(found.rows)
+    return printing.text(found.parts, _width())
+
+
+def _width() -> float:
+    """Columns of the terminal; what another program reads has a line for each row, however long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else math.inf
 
 
 def speak_utf8() -> None:

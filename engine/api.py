@@ -1,9 +1,9 @@
 """What ``import engine`` offers: the common questions, by plain names.
 
 Each function takes a model and a machine, either as keys of the catalogue or as your own objects, passes them
-to the package that knows the answer, and returns a frozen dataclass whose ``as_dict()`` uses the keys of the
-command line. SI units throughout. A bad argument is a ValueError that names the argument, its value and what
-is allowed.
+to the package that knows the answer, and returns a frozen dataclass. It prints as a short table, shows as one
+in a notebook, and ``as_dict()`` and ``rows()`` give its figures under the keys of the command line. SI units
+throughout. A bad argument is a ValueError that names the argument, its value and what is allowed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from engine.catalog.hardware import Node as Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe as Recipe
 from engine.frameworks import able
+from engine.launch import shown as shown  # by which a report prints
 from engine.launch import verdict
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
@@ -274,6 +275,7 @@ def goodput(
     >>> print(f"a failure every {run.mtbf_s / 3600:.1f} hours")
     >>> print(f"a checkpoint every {run.interval_s / 60:.0f} minutes")
     >>> print(f"{run.useful_share:.1%} of the time is useful")
+    >>> print(run)
     """
     if failures_per_gpu_year is None:
         failures_per_gpu_year = reliability.LLAMA3_FAILURES_PER_GPU_YEAR
@@ -326,7 +328,7 @@ def validate(cases: str | Path | None = None) -> Validation:
     constant was fitted to are marked and reported separately.
 
     >>> report = engine.validate()
-    >>> len(report.rows), sum(row.fitted for row in report.rows)
+    >>> len(report.compared), sum(row.fitted for row in report.compared)
     >>> for each in report.summaries[:3]:
     ...     print(f"{each.group}, {each.quantity}: {each.mean:.0%}")
     """

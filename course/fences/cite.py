@@ -11,10 +11,10 @@ import re
 
 from markupsafe import Markup, escape
 
-from course import edition
 from course.fences import base
 from course.lessons import LESSONS
 from course.matches import there
+from engine.base import edition
 
 ROOT = LESSONS.parent
 

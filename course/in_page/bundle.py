@@ -38,7 +38,10 @@ BUNDLES = {
     "deploy": Bundle(("engine.launch.deploy_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js
-LIBRARY = ("engine.catalog.files", "engine.base.discovery", "engine.base.hashing", "engine.base.program")
+LIBRARY = tuple(
+    f"engine.{name}"
+    for name in ("catalog.files", "base.discovery", "base.hashing", "base.printing", "base.program")
+)
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}

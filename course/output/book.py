@@ -22,10 +22,10 @@ from markupsafe import Markup
 from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
 
-from course import edition, html_tree, lessons
+from course import html_tree, lessons
 from course.html_tree import Element
 from course.matches import there
-from engine.base import units
+from engine.base import edition, units
 from widgets.kit.page import module
 from widgets.kit.page.cache import digest, kept
 from widgets.kit.widget import all_widgets

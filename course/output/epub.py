@@ -17,11 +17,12 @@ from uuid import NAMESPACE_URL, uuid5
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from course import edition, html_tree
+from course import html_tree
 from course.drawing import alone
 from course.html_tree import Element, classes
 from course.output import book
 from course.output.book import Printed
+from engine.base import edition
 from widgets.kit.drawing import lettering, tokens
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine import catalog
+from engine.base import printing
 from engine.base.units import human
 from engine.calibration import bands
 from engine.catalog.models import parameters
@@ -52,6 +53,12 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
         found += ["", best_headline(report)]
         found += [f"  {line}" for line in report.best_text.rstrip().splitlines()]
     return [*found, *sources(report)]
+
+
+@printing.parts.register
+def _parts(report: Report) -> list[printing.Part]:
+    """The same with the memory over a step, each line a part."""
+    return [*lines(report, over_a_step.of_report(report))]
 
 
 def headline(report: Report) -> str:

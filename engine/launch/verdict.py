@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from engine import catalog
+from engine.base import printing
 from engine.calibration import bands
 from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch
@@ -77,7 +78,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(printing.Printed):
     """What can be said of a launch before it is launched."""
 
     verdict: str  # "fits", "does not fit", "illegal", "not modelled" or "unreadable"
@@ -191,6 +192,14 @@ class Report:
             "unmodelled": [_ignored(i) for i in self.unmodelled],
         }
         return result
+
+    def rows(self) -> list[dict]:
+        """A row for the launch as it stands, and one for each change."""
+        step_s = self.estimate.step_s if self.estimate else None
+        tokens_per_s = self.served.tokens_per_s if self.served else None
+        held = self.total_bytes
+        as_is = Change((), "as it stands", self.verdict == FITS, held, 0.0, step_s, 0.0, tokens_per_s)
+        return [printing.flat(each.as_dict()) for each in (as_is, *self.changes)]
 
 
 def _ignored(one: Ignored) -> dict:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine import catalog
-from engine.base import check, ops, units
+from engine.base import check, ops, printing, units
 from engine.base.types import Real
 from engine.base.units import HOUR
 from engine.catalog import models
@@ -90,7 +90,7 @@ def left_dollars(dollars: Real, budget_dollars: Real) -> Real:
 
 # -- the bill of one run ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Bill:
+class Bill(printing.Printed):
     """The cost of a run; money in US dollars."""
 
     gpu: Gpu
@@ -155,6 +155,13 @@ class Bill:
                 "within_budget": self.within_budget,
             }
         return result
+
+
+@printing.parts.register
+def _parts(found: Bill) -> list[printing.Part]:
+    """The bill in one sentence, and its figures."""
+    figures = found.as_dict()
+    return [figures.pop("sentence"), figures]
 
 
 def bill(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.base import check, ops
+from engine.base import check, ops, printing
 from engine.base.types import Real, Truth
 from engine.calibration import DEFAULT, bands, exchange, known
 from engine.mechanism import collectives, torus
@@ -323,7 +323,7 @@ def collective_s(operation: str, buffer_bytes: Real, ranks: Real, per_node: Real
 
 
 @dataclass(frozen=True)
-class Collective:
+class Collective(printing.Printed):
     """One collective operation of a group of GPUs, and its time."""
 
     op: str

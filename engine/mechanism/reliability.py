@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.base import check, ops
+from engine.base import check, ops, printing
 from engine.base.types import Real, Truth
 from engine.base.units import DAY, YEAR
 
@@ -149,7 +149,7 @@ def idle_gpus(gpus: Real, useful: Real) -> Real:
 
 
 @dataclass(frozen=True)
-class Goodput:
+class Goodput(printing.Printed):
     """The effect of failures on a run with this many GPUs."""
 
     gpus: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.base import check, ops
+from engine.base import check, ops, printing
 from engine.base.types import Real
 from engine.calibration import bands, launch_costs
 from engine.calibration.attention import decode_s, latent_decode_s, latent_prefill_s, prefill_s
@@ -364,7 +364,7 @@ def cache_precision(at: Machine) -> str:
 
 
 @dataclass(frozen=True)
-class Served:
+class Served(printing.Printed):
     """The latencies and throughput of a full batch of requests, and the memory it leaves."""
 
     model: Model
@@ -468,6 +468,12 @@ class Served:
             "decode_time_s": _parts(self.decode),
             "all_reduce": s.all_reduce,
         }
+
+
+@printing.parts.register
+def _shown(found: Served) -> list[printing.Part]:
+    """All figures, but for what is as usual."""
+    return [printing.beyond(found.as_dict(), {"pp": 1, "dp": 1, "all_reduce": "auto"})]
 
 
 def infer(model: Model, at: Machine, serving: Serving) -> Served:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine import catalog
-from engine.base import check
+from engine.base import check, printing
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands
 from engine.catalog import models
@@ -318,7 +318,7 @@ MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of th
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(printing.Printed):
     """The cost of a step; the seconds in ``terms`` add up to ``step_s``."""
 
     model: Model
@@ -480,6 +480,38 @@ class Estimate:
             "exposed_because": {name: why for name, why in WHY_EXPOSED.items() if times[name]},
             "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,
         }
+
+    def rows(self) -> list[dict]:
+        """One row, with a column for each choice of the layout."""
+        figures = self.as_dict()
+        return [printing.flat({**figures.pop("layout"), **figures})]
+
+
+@printing.parts.register
+def _parts(found: Estimate) -> list[printing.Part]:
+    """The step and its memory, with their parts; of the layout what is not as usual."""
+    said = found.as_dict()
+    held, why = said["memory_bytes"], said["exposed_because"]
+    names = "step_s", "band_s", "tokens_per_s", "mfu", "binding", "memory_band_bytes", "fits", "extrapolates"
+    times = [
+        {"part": name, "time_s": seconds, "exposed_because": why.get(name, "")}
+        for name, seconds in said["time_s"].items()
+        if seconds
+    ]
+    return [
+        {name: said[name] for name in ("model", "gpu", "gpus", "precision")}
+        | printing.beyond(said["layout"], usual_layout()),
+        {name: said[name] for name in names},
+        printing.Table(times, ["part", "time_s", "exposed_because"], {"exposed_because": ""}),
+        printing.Table(
+            [{"part": name, "memory_bytes": size} for name, size in held.items()], ["part", "memory_bytes"]
+        ),
+    ]
+
+
+def usual_layout() -> dict:
+    """What a layout is where nobody says otherwise; its data parallelism is always worth a word."""
+    return {key: value for key, value in layout_dict(Layout(1)).items() if key != "dp"}
 
 
 def layout_dict(layout: Layout) -> dict:

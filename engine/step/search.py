@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from engine.base import check
+from engine.base import check, printing
 from engine.base.types import Real, Truth
 from engine.calibration import bands
 from engine.mechanism import memory
@@ -31,7 +31,7 @@ from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
 from engine.step.constraints import FREE, Constraints
-from engine.step.layout import Estimate, Job, Layout, Machine, estimate, recipe_of
+from engine.step.layout import Estimate, Job, Layout, Machine, estimate, layout_dict, recipe_of, usual_layout
 from engine.step.legality import (
     cuts_a_head,
     cuts_a_micro_batch,
@@ -102,7 +102,7 @@ class Schedules(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(printing.Printed):
     """The winner, the best layouts of other splits in order, and the size of the search. Where nothing fits,
     these are the layouts with the smallest memory, and none counts as tied."""
 
@@ -127,6 +127,40 @@ class Plan:
             "best": self.best.as_dict(),
             "runners_up": [{**other.as_dict(), **lost_by(self.best, other)} for other in self.runners_up],
         }
+
+    def rows(self) -> list[dict]:
+        """A row for the fastest layout, and one for the best of each other split."""
+        first = {"slower_by": 0.0, "lost_by": "-", "lost_s": 0.0}
+        return [
+            each.rows()[0] | (lost_by(self.best, each) if each is not self.best else first)
+            for each in (self.best, *self.runners_up)
+        ]
+
+
+@printing.parts.register
+def _parts(found: Plan) -> list[printing.Part]:
+    """The search in figures, its best layouts, and the simplest of those that could be as fast."""
+    best, simplest = found.best, found.simplest or found.best
+    above, above_simplest = headings(best.fits, found.tied)
+    plainly = simplest.rows()[0] | {"slower_by": simplest.step_s / best.step_s - 1.0}
+    figures = found.as_dict()
+    told = {key: figures["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
+    return [
+        {key: figures[key] for key in ("layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")},
+        above,
+        layouts_table(found.rows()),
+        told,
+        above_simplest,
+        layouts_table([plainly]),
+    ]
+
+
+def layouts_table(rows: list[dict]) -> printing.Table:
+    """Layouts beside each other: their choices, and what comes of them."""
+    totals = [{**row, "total_bytes": row["memory_bytes.total"]} for row in rows]
+    choices = layout_dict(Layout(1))
+    columns = [*choices, "step_s", "mfu", "total_bytes", "fits", "slower_by", "lost_by"]
+    return printing.Table(totals, columns, {**usual_layout(), "fits": True, "lost_by": ""})
 
 
 def cuts(split: Split | Layout) -> tuple[int, int]:

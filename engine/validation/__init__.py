@@ -7,6 +7,7 @@ that a constant of ``calibration`` was fitted to are marked in the data and repo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -396,67 +397,72 @@ def summarise(group: str, quantity: str, rows: list[Row]) -> Summary:
     )
 
 
-@dataclass(frozen=True)
-class Validation:
-    """All rows and their summaries, worst first."""
+SUMMARY = [
+    "group",
+    "quantity",
+    "unfitted",
+    "unfitted_mean_error",
+    "fitted",
+    "fitted_mean_error",
+    "bias_error",
+    "largest_error",
+    "target_error",
+    "met",
+]
 
-    rows: tuple[Row, ...]
+
+@dataclass(frozen=True)
+class Validation(printing.Printed):
+    """All published numbers beside ours, and their summaries, worst first."""
+
+    compared: tuple[Row, ...]
     summaries: tuple[Summary, ...]
 
     def as_dict(self) -> dict:
         """Groups and rows for --json."""
-        return {
-            "groups": [summary.as_dict() for summary in self.summaries],
-            "rows": [
-                {
-                    "case": row.case,
-                    "group": row.group,
-                    "quantity": row.quantity,
-                    "measured": row.measured,
-                    "predicted": row.predicted,
-                    "error": row.error,
-                    "fitted": row.fitted,
-                    "note": row.note,
-                }
-                for row in self.rows
-            ],
-        }
+        return {"groups": [summary.as_dict() for summary in self.summaries], "rows": self.rows()}
 
-    def lines(self, everything: bool = False) -> list[str]:
-        """The groups, then the rows: the worst of each group, or all."""
-        shown, seen = [], {}
-        for row in self.rows:
-            place = (row.group, row.quantity)
-            seen[place] = seen.get(place, 0) + 1
-            if everything or seen[place] <= 2:
-                shown.append(
-                    {
-                        "case": row.case,
-                        "group": row.group,
-                        "quantity": row.quantity,
-                        "measured": f"{row.measured:.4g}",
-                        "predicted": f"{row.predicted:.4g}",
-                        "error": row.error,
-                        "fitted": row.fitted,
-                    }
-                )
-        columns = [
-            "group",
-            "quantity",
-            "unfitted",
-            "unfitted_mean_error",
-            "fitted",
-            "fitted_mean_error",
-            "bias_error",
-            "largest_error",
-            "target_error",
-            "met",
-        ]
+    def rows(self) -> list[dict]:
+        """A row for each published number."""
         return [
-            *printing.table([summary.as_dict() for summary in self.summaries], columns),
-            "",
-            *printing.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"]),
+            {
+                "case": row.case,
+                "group": row.group,
+                "quantity": row.quantity,
+                "measured": row.measured,
+                "predicted": row.predicted,
+                "error": row.error,
+                "fitted": row.fitted,
+                "note": row.note,
+            }
+            for row in self.compared
         ]
+
+    def groups(self, columns: Sequence[str] = SUMMARY) -> printing.Table:
+        """The errors of each group, in these columns of its summary."""
+        usual = {"fitted": 0, "fitted_mean_error": None, "target_error": None, "met": None}
+        return printing.Table([summary.as_dict() for summary in self.summaries], columns, usual)
+
+    def worst(self, most: int | None = 2) -> printing.Table:
+        """The worst numbers of each group, or all of them."""
+        shown, seen = [], {}
+        for row in self.rows():
+            place = (row["group"], row["quantity"])
+            seen[place] = seen.get(place, 0) + 1
+            if most is None or seen[place] <= most:
+                shown.append({**row, **{name: f"{row[name]:.4g}" for name in ("measured", "predicted")}})
+        columns = ["case", "group", "quantity", "measured", "predicted", "error", "fitted"]
+        return printing.Table(shown, columns, {"fitted": False})
+
+
+@printing.parts.register
+def _parts(found: Validation) -> list[printing.Part]:
+    """How many numbers there are, and the errors of each group, the worst first."""
+    fitted = sum(row.fitted for row in found.compared)
+    return [
+        f"{len(found.compared)} published numbers, {fitted} of which a constant was fitted to:",
+        found.groups(["group", "quantity", "unfitted", "unfitted_mean_error", "largest_error", "met"]),
+    ]
 
 
 @lru_cache(8)  # each page that counts its rows asks for all of them

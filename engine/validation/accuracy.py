@@ -310,25 +310,19 @@ def as_dict() -> dict:
     }
 
 
-def lines() -> list[str]:
+def parts() -> list[printing.Part]:
     """Everything as tables."""
     said = as_dict()
     unseen = [{"why": why, "runs": count} for why, count in said["left_out"].items()]
     return [
-        *printing.table(said["goals"], ["what", "measure", "rows", "allowed_error", "found_error", "met"]),
-        "",
-        *printing.table(said["coverage"], ["what", "rows", "covered_share", "met"]),
-        "",
-        *printing.table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
-        "",
-        *printing.table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
-        "",
+        printing.Table(said["goals"], ["what", "measure", "rows", "allowed_error", "found_error", "met"]),
+        printing.Table(said["coverage"], ["what", "rows", "covered_share", "met"]),
+        printing.Table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
+        printing.Table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
         "Regret: by how much the layout that the engine would have chosen was slower than the best measured:",
-        *printing.table(said["regret"], list(said["regret"][0])),
-        "",
+        printing.Table(said["regret"], list(said["regret"][0])),
         "Runs that ran, and so fitted:",
-        *printing.table(said["ran"], list(said["ran"][0])),
-        "",
+        printing.Table(said["ran"], list(said["ran"][0])),
         "Runs of which the engine had nothing to say:",
-        *printing.table(unseen, ["why", "runs"]),
+        printing.Table(unseen, ["why", "runs"]),
     ]

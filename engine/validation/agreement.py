@@ -91,7 +91,7 @@ def sort_of(row: Row) -> str:
 @cache
 def rows() -> tuple[Row, ...]:
     """Every row with a ratio, worst first."""
-    found = tuple(row for row in validation.validate().rows if sort_of(row))
+    found = tuple(row for row in validation.validate().compared if sort_of(row))
     check.positive(rows=len(found), room_left=MOST - len(found))
     return found
 
@@ -242,7 +242,7 @@ def group_error(group: str, case: str = "", ends: str = "") -> float:
 
 def answers() -> tuple[Row, ...]:
     """The rows without a ratio: whether a job fits, yes or no."""
-    return tuple(row for row in validation.validate().rows if row.quantity == "fits")
+    return tuple(row for row in validation.validate().compared if row.quantity == "fits")
 
 
 def label(row: Row) -> str:

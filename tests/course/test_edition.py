@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from course import command, edition
+import engine
+from course import command
+from engine.base import edition
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -39,7 +41,7 @@ def test_the_citation_and_the_manifest_name_it():
 def test_the_command_says_it_however_old_what_is_installed(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         command.main(["--version"])
-    assert capsys.readouterr().out == f"system-ml {VERSION}\n"
+    assert capsys.readouterr().out == f"system-ml {VERSION}\n" and engine.__version__ == VERSION
     monkeypatch.setattr(edition, "PROJECT", ROOT / "nowhere" / "pyproject.toml")
     monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml": "9.9.9"}[name])
-    assert edition.version() == "9.9.9"
+    assert edition.version() == engine.__version__ == "9.9.9"

@@ -192,8 +192,8 @@ def test_cost_by_hand():
 
 def test_validate_reports_rows_worst_first():
     report = engine.validate()
-    assert isinstance(report, engine.Validation) and len(report.rows) > 800
-    errors = [abs(row.error) for row in report.rows]
+    assert isinstance(report, engine.Validation) and len(report.compared) > 800
+    errors = [abs(row.error) for row in report.compared]
     assert errors == sorted(errors, reverse=True)
 
 

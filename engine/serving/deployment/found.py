@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from engine.base import printing
 from engine.calibration import bands
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.drafts import Drafts
@@ -30,7 +31,7 @@ def unfelt(token_s: float) -> Measured:
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(printing.Printed):
     """Equal replicas of one model that serve a load within its limits, in one pool or in two."""
 
     model: str
@@ -177,7 +178,7 @@ def split(front: Replica, back: Replica, prefill: int, decode: int) -> str:
 
 
 @dataclass(frozen=True)
-class Deployments:
+class Deployments(printing.Printed):
     """The cheapest deployment within the limits, and the cheapest of the other kinds, in order."""
 
     best: Deployment
@@ -197,3 +198,40 @@ class Deployments:
             "search_s": self.search_s,
             "leaves_out": list(self.leaves_out),
         }
+
+    def rows(self) -> list[dict]:
+        """A row for the cheapest, and one for the cheapest of each other kind."""
+        return [printing.flat(each.as_dict()) for each in (self.best, *self.runners_up)]
+
+
+USUAL = {"kv_precision": "bf16", "sure": True, "drafted": 0, "dearer_by": 0.0}
+COLUMNS = (
+    "split",
+    "weights",
+    "kv_precision",
+    "chunk",
+    "largest_batch",
+    "drafted",
+    "gpus",
+    "ttft_s",
+    "tpot_s",
+    "tokens_per_s_per_user",
+    "dollars_per_million",
+    "dearer_by",
+    "binding",
+    "sure",
+)
+
+
+@printing.parts.register
+def _parts(found: Deployments) -> list[printing.Part]:
+    """The search in figures, the deployments beside each other, and how sure the cheapest is."""
+    figures = found.as_dict()
+    best = figures["best"]
+    told = ("ttft_band_s", "tpot_band_s", "gpus_band", "dollars_per_million_band", "extrapolates")
+    return [
+        {key: figures[key] for key in ("considered", "simulated", "search_s")},
+        "The cheapest, and the cheapest of other kinds:",
+        printing.Table([best, *figures["runners_up"]], COLUMNS, USUAL),
+        {key: best[key] for key in told} | {"leaves_out": figures["leaves_out"]},
+    ]

@@ -1,7 +1,10 @@
 """The table of goals: what is asked, what was found, and that nothing is left out of it."""
 
+import math
+
 import pytest
 
+from engine.base import printing
 from engine.calibration import bands, known
 from engine.validation import accuracy
 from tests.cases import in_one_test
@@ -86,6 +89,6 @@ def test_of_runs_that_ran_nearly_all_are_judged_to_fit():
 
 
 def test_the_command_prints_regret_and_fits():
-    said = "\n".join(accuracy.lines())
+    said = printing.text(accuracy.parts(), math.inf)
     everything, *_ = accuracy.ran()
     assert not lacks(said, "Regret", "mean_regret_share", everything.runs, everything.fit)

@@ -56,7 +56,7 @@ def test_latencies_by_hand():
     """207 serving latencies, each error worked out from the row's two numbers."""
     errors = [
         row.predicted / row.measured - 1
-        for row in validation.validate().rows
+        for row in validation.validate().compared
         if row.group.startswith("latency of ") and not row.fitted
     ]
     assert len(errors) == 207

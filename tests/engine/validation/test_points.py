@@ -154,4 +154,4 @@ def test_an_unknown_kind_and_an_unknown_file_say_what_there_is(tmp_path):
 
 def test_nothing_of_them_stands_among_the_rows_of_validation():
     """They are drawn, not counted: the means of the page *Validation* are of its own cases."""
-    assert not {row.case for row in validation.validate().rows} - set(PUBLISHED)
+    assert not {row.case for row in validation.validate().compared} - set(PUBLISHED)

@@ -1,6 +1,6 @@
 // Modules of Python's library, as far as what a page runs of the engine calls them: by name, for python.js.
 import {
-  $Dict, $FIELDS, $Tuple, $class, $dict, $f, $key, $lt, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
+  $Dict, $FIELDS, $Thing, $Tuple, $class, $dict, $f, $key, $lt, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
 } from "./python.js";
 
 const fault = $py_ValueError;
@@ -281,6 +281,8 @@ $module("engine.base.program", {
   }, [], true),
   $in_page: loops => () => loops, $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
 });
+// A page draws its results itself: of what prints them it needs the base class, which is empty.
+$module("engine.base.printing", { $Printed: { $class: class extends $Thing {} }, $parts: { $register: way => way } });
 // A function that the widgets' compiler has written: over plain numbers, lists of them, and both by name.
 const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers)
   : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;

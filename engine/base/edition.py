@@ -4,7 +4,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def version() -> str:
