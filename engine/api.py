@@ -101,7 +101,8 @@ def plan(
     ...     split = f"TP {at.tp} × PP {at.pp} × CP {at.cp} × DP {at.dp}"
     ...     print(f"{split}: {each.step_s:.1f} s")
     >>> mine = engine.Constraints(tp=(4, 4))
-    >>> found = engine.plan("llama3-70b", "h100-sxm", job, 512, framework="megatron", within=mine)
+    >>> asked = dict(framework="megatron", within=mine)
+    >>> found = engine.plan("llama3-70b", "h100-sxm", job, 512, **asked)
     >>> print(f"{found.best.step_s:.1f} s")
     """
     _require(Job, job=job)
