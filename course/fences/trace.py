@@ -3,8 +3,8 @@
     ``` trace
     recorded: ddp_step               a trace that record/ has recorded, or
     measured: linear_step            a trace that measure/ has measured on a GPU, or
-    executed: 1f1b                   a schedule, run: then `stages`, `micro_batches`, `forward_ms`, `backward_ms`
-                                     and `message_ms` say of what
+    executed: 1f1b                   a schedule to execute; `stages`, `micro_batches`, `forward_ms`,
+                                     `backward_ms` and `message_ms` give its size
     title: What it is a picture of.
     from_ms: 20                      the excerpt, if it is not the whole
     to_ms: 90
