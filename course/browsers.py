@@ -36,7 +36,7 @@ ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
-    "--font-render-hinting=slight",  # the whole browser's own; the shell would make letters whole pixels wide
+    "--font-render-hinting=slight",  # as in the full browser; the shell would round letters' widths to pixels
     f"--disable-features={','.join(NOT_NEEDED + OFF_BY_PLAYWRIGHT)}",
     # requests to other hosts fail, as they would without a network
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
@@ -44,7 +44,8 @@ ARGUMENTS = [
 
 
 def find(playwrights_own: str, whole: bool = False) -> str:
-    """The path of a Chromium, or a LookupError that says how to get one; a whole one is what a reader has."""
+    """The path of a Chromium, or a LookupError that says how to get one. ``whole`` asks for the full browser,
+    as readers have it, instead of the headless shell."""
     named = os.environ.get("CHROMIUM")
     if named:
         found = shutil.which(named)

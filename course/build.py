@@ -45,7 +45,7 @@ NEXT = OUT.parent / f"next-{os.getpid()}"  # where a build is made; the site is 
 COMPILED = str(OUT.parent / "compiled")
 THEME = ROOT / "site" / "theme"
 BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
-LIBRARIES = {  # not of the theme
+LIBRARIES = {  # which are not part of the theme
     **{f"assets/widget/{name}": path for name, path in SCRIPTS.items()},
     "assets/bokeh.min.js": BOKEH,
     "assets/puzzle/brython.js": puzzle_page.BRYTHON,
@@ -118,7 +118,7 @@ def make_widgets_ahead(mkdocs: subprocess.Popen) -> None:
 
 
 def widgets() -> None:
-    """The modules, BokehJS of the installed version, and the widgets' own pages."""
+    """Write the widgets' modules, BokehJS of the installed version, and the widgets' own pages."""
     for name, contents in module.files({lesson.number: lesson.name for lesson in lessons.numbered()}).items():
         write(NEXT / "assets" / "widgets" / name, contents)
     for name, source in LIBRARIES.items():
@@ -195,11 +195,11 @@ def with_head(text: str, depth: int) -> str:
 
 
 def heads() -> None:
-    """Write what each page may load and who may frame it, into the pages and into files for hosts that send
-    headers; and what each page will load."""
+    """Write into each page what it may load, who may frame it and what to preload; the first two also go into
+    files for hosts that send headers."""
     folders = []
     for page in sorted(NEXT.rglob("*.html")):
-        if page.relative_to(NEXT).as_posix() == headers.FRAME:  # has its own
+        if page.relative_to(NEXT).as_posix() == headers.FRAME:  # has a policy of its own
             continue
         depth = len(page.relative_to(NEXT).parts) - 1
         page.write_text(with_head(page.read_text(encoding="utf-8"), depth), encoding="utf-8")

@@ -32,8 +32,8 @@ SHELLS = {
     "zsh": 'autoload -Uz compinit && compinit && eval "$(system-ml completion zsh)"   in ~/.zshrc',
     "fish": "system-ml completion fish | source   in ~/.config/fish/config.fish",
 }
-# what may follow a flag that takes a word, where the parser itself does not say: those of the catalogue are
-# looked up when they are asked for
+# the words that may follow a flag, where the parser itself does not list them; names of the catalogue are
+# looked up only when a shell asks
 WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "--model": catalog.all_models,
     "--gpu": catalog.all_gpus,
@@ -53,7 +53,7 @@ def run_serve(args: argparse.Namespace) -> None:
 
 
 def run_completion(args: argparse.Namespace) -> None:
-    """``completion``: the lines by which a shell completes this command."""
+    """``completion``: print the lines that make a shell complete this command."""
     numbers.printed(shellcode([NAME], shell=args.shell))
 
 
@@ -76,7 +76,7 @@ def commands() -> Parser:
 
 
 def _complete(sub: Parser) -> None:
-    """Tell argcomplete what may follow each flag; without word from here it offers files."""
+    """Tell argcomplete what may follow each flag; for a flag without such words it would offer files."""
     for action in sub._actions:
         words = next((WORDS[flag] for flag in action.option_strings if flag in WORDS), None)
         if action.dest == "name":

@@ -15,7 +15,7 @@ from course import lessons
 from course.lessons import LESSONS, Lesson
 
 LINK = re.compile(r"\]\(([\w-]+)\.md(#[\w-]*)?\)")
-# a box's own address, a word's first use, links that only mkdocs resolves, names given on the page itself
+# extensions for a box's address, a word's first use, links that only mkdocs resolves, names given on the page
 OF_A_LESSON = ("course.links.boxes", "course.links.glossary", "course.links.crossrefs", "course.given")
 
 
@@ -38,7 +38,7 @@ def html(source: str, of: Lesson | None) -> Markup:
 
 
 def line(source: str, of: Lesson | None) -> Markup:
-    """The same for one paragraph, without its element."""
+    """The HTML of a paragraph of a lesson on another page, without the ``p`` element around it."""
     return Markup(html(source, of).removeprefix("<p>").removesuffix("</p>"))
 
 

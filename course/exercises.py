@@ -56,13 +56,13 @@ class Asked:
     expected: float
     unit: str  # of a number typed without a unit; "" for none
     family: str
-    scale: float  # SI value of one such unit
+    scale: float  # SI value of one ``unit``
     hint: str
     within: float  # 0 means exactly
     side: str  # "below" or "above": only on this side; "" for both
     shown: str  # as the solution shows it
     trap: float | None  # the result of a known wrong approach
-    hint_of_trap: str  # and the hint for it
+    hint_of_trap: str  # the hint for ``trap``
 
 
 def unit_asked(unit: str | None, shown: str) -> tuple[str, str, float, str]:

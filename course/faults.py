@@ -1,5 +1,5 @@
-"""A fault of whoever writes a widget, a formula or a lesson, as one line: file, line, what is wrong there,
-and what is allowed where the error says so. What is wrong with the kit itself keeps its traceback.
+"""Shows a mistake in a widget, a formula or a lesson as one line: file, line, what is wrong there, and, if
+the error says so, what is allowed. An error in the kit itself keeps its traceback.
 
     python -m course.faults course.build        runs a module, and says a fault in it or in what it imports
 """
@@ -13,9 +13,9 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# where people add something
+# the folders in which people add something
 WRITTEN = ("engine", "widgets", "course/fences", "course/diagrams", "course/templates", "site/theme")
-HANDED_ON = ("widgets/kit", "engine/base", "engine/catalog/files.py")  # in these it is the caller's fault
+HANDED_ON = ("widgets/kit", "engine/base", "engine/catalog/files.py")  # an error raised here is its caller's
 PLACED = re.compile(r"\S+\.\w+:\d+: ")
 SETTINGS = re.compile(r"configuration file: (.*?)in \"(\S+)\", line (\d+)", re.DOTALL)  # as mkdocs says it
 SAID_IN_FULL = ("ValueError", "BadValue", "Refused", "NotTraceable", "LessonFault")
@@ -50,7 +50,7 @@ def of_code(error: BaseException) -> str:
 
 
 def said_by_mkdocs(lines: list[str]) -> str:
-    """Of what mkdocs said before it gave up, the lines with a place; without one, all of it."""
+    """The lines of mkdocs's output that name a place; all of its output if none does."""
     words = [re.sub(r"^(?:ERROR|WARNING) +- +", "", line.rstrip()) for line in lines]
     placed = [line for line in words if PLACED.match(line)]
     if where := SETTINGS.search("\n".join(words)):
@@ -59,7 +59,7 @@ def said_by_mkdocs(lines: list[str]) -> str:
 
 
 def _frames(error: BaseException) -> list[tuple[str, int | None]]:
-    """The files, from the root, and lines that led to an error; the last is where it was raised."""
+    """The places (file from the root, line) that led to an error; the last is where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     return [(_shown(Path(frame.filename)), frame.lineno) for frame in frames]
 
@@ -83,7 +83,7 @@ def _is_written(file: str) -> bool:
 
 
 def _line_that_says(file: Path, words: str) -> int:
-    """The line of a file that has the thing which a message quotes last, or the first."""
+    """The line of a file that contains what the message quotes last; line 1 if none does."""
     lines = file.read_text(encoding="utf-8").splitlines()
     for quoted in reversed(re.findall(r"'([^']+)'", words)):
         for number, line in enumerate(lines, 1):
@@ -93,7 +93,8 @@ def _line_that_says(file: Path, words: str) -> int:
 
 
 def run(module: str) -> None:
-    """Runs a module as ``python -m`` does; an error, also of what it imports, is one line and the end."""
+    """Runs a module as ``python -m`` does. On an error, in it or in what it imports, prints one line and
+    exits."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except Exception as error:

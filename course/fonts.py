@@ -110,7 +110,7 @@ def widths(font: TTFont) -> dict[str, float]:
 
 def main() -> None:
     """Write the fonts, and the widths of their letters."""
-    # the extra `fonts`, which the tests do not need: they ask only which letters there are
+    # imported here, because only this command needs the extra `fonts`; tests only read the lists of letters
     from fontTools.ttLib import TTFont  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     parser = argparse.ArgumentParser(

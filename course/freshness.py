@@ -1,5 +1,5 @@
-"""Whether the built course is up to date. Needs only the standard library, because a wheel is made without
-any other."""
+"""Checks whether the built course is up to date. Needs only the standard library, because a wheel is made
+without any other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SOURCES = ("engine", "widgets", "course", "lessons", "site", "mkdocs.yml")
 
 
 def stale() -> bool:
-    """Whether a source has changed since the last build that came to its end, or there is none."""
+    """True if a source has changed since the last finished build, or if there has been none."""
     if not DONE.exists() or not (BUILT / "index.html").exists():
         return True
     files = [

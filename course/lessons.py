@@ -1,5 +1,5 @@
-"""The one reader of lessons: title, front matter, boxes, fences, exercises and given names; and the place of
-a fault, since Markdown extensions see a text without its file."""
+"""Reads lessons: title, front matter, boxes, fences, exercises and given names. Also finds the place of a
+fault, because Markdown extensions see a text without its file."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ INLINE = re.compile(r"`#!(?P<kind>n|bar) (?P<source>.+?)`", re.DOTALL)
 
 
 class LessonFault(SuperFencesException, InlineHiliteException, BuildError):
-    """A fault in a lesson's text. It stops the build with one line: pymdownx lets it pass, and mkdocs prints
-    it."""
+    """A fault in a lesson's text. It stops the build with one line, because pymdownx does not catch an error
+    of this class, and mkdocs prints it without a traceback."""
 
 
 def box_address(kind: str, title: str) -> str:
@@ -75,7 +75,7 @@ class Box(NamedTuple):
 
 @cache
 def kinds_of_fence() -> tuple[str, ...]:
-    """The fences that are the course's own: a module of course/fences is one, but for what they share."""
+    """The names of the course's own fences: the modules of course/fences, except for shared ones."""
     found = {module.name for module in pkgutil.iter_modules([str(FENCES)])}
     return tuple(sorted(found - set(SHARED_BY_FENCES)))
 
@@ -116,7 +116,8 @@ class Lesson:
 
     @cached_property
     def front(self) -> dict:
-        """The front matter; an unknown or duplicate key, or a value that is none for its key, is a fault."""
+        """The front matter; an unknown or duplicate key, or a value that its key does not allow, is a
+        fault."""
         try:
             allowed, loader = FRONT_MATTER, yaml.SafeLoader
             found = strict_yaml.mapping(self.front_text, allowed, loader) if self.front_text else {}
@@ -127,7 +128,7 @@ class Lesson:
         return found
 
     def _require_fit(self, key: str, value: Any) -> None:
-        """Refused at a value of the front matter that is none for its key."""
+        """Refused at a value of the front matter that its key does not allow."""
         if key in ("title", "description", "template"):
             fits, allowed = isinstance(value, str), "a text"
         elif key == "lesson":
@@ -158,7 +159,7 @@ class Lesson:
 
     @cached_property
     def title(self) -> str:
-        """Its heading, without what Markdown attaches to it."""
+        """Its heading, without Markdown attributes such as ``{#anchor}``."""
         found = TITLE.search(self.body)
         if not found:
             raise LessonFault(f"{self.file}:1: a page needs a heading '# …'")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from markdown.core import Markdown
 
 INLINE = r"(?<![\\$])\$(?=[^\s$])((?:\\.|[^$\\])*?)(?<=[^\s(\[{])\$(?![\d$])"
-MARK = r"((?:-th)?[.,;:?!)]*)"  # what must not be parted from a formula at the end of a line
+MARK = r"((?:-th)?[.,;:?!)]*)"  # a line must not break between a formula and these characters
 SPLIT = re.compile(r"\\(begin|end)\{aligned\}")  # latex2mathml supports the same environment as split
 BAR = '<mo stretchy="false">&#x0007C;</mo>'
 BLOCK = re.compile(r"(?:^|\n) {0,3}\$\$(.+?)\$\$[ \t]*(?=\n|$)", re.DOTALL)
@@ -49,14 +49,14 @@ def to_mathml(latex: str, display: str = "inline") -> str:
         ) from error
     if unknown := re.search(
         r"<m[io]>(\\[a-zA-Z]+|&)</m[io]>", mathml
-    ):  # it passes through whatever it does not support
+    ):  # latex2mathml leaves a command that it does not support in the result
         raise fault(latex, f"{unknown[1]} has no meaning to latex2mathml here: {latex}")
     return fenced(mathml).replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
 
 
 def fenced(mathml: str) -> str:
-    """Bars in pairs are fences: the first of two opens, the second closes. A browser takes a bar between two
-    things for an operator, with space on both sides, and |u| would look like | u |."""
+    """Marks bars in pairs as an opening and a closing fence. Without this, a browser treats a bar as an
+    operator with space on both sides, and |u| would look like | u |."""
     parts = mathml.split(BAR)
     forms = [BAR.replace("<mo ", f'<mo form="{form}" ') for form in ("prefix", "postfix")]
     if len(parts) % 2 == 0:

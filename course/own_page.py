@@ -1,4 +1,4 @@
-"""A widget's own page, which is kept while nothing that it is made of has changed."""
+"""A widget's own page, which is cached until something that it is made from changes."""
 
 from __future__ import annotations
 

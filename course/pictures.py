@@ -38,12 +38,12 @@ DASHBOARD: ViewportSize = {"width": 960, "height": 720}
 README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "lesson.png"
 WIDTH, HEIGHT = 1200, 630
 DRAWN = "() => [...Bokeh.index.roots][0].export('png').canvas.toDataURL()"
-# A tile of the map is a figure without its words, which nobody could read at that size.
+# A tile of the map is a figure without its words, because nobody could read words at that size.
 TILE, TILE_WIDTH = (320, 200), 560
 WORDLESS = (
     "CanvasRenderingContext2D.prototype.fillText = CanvasRenderingContext2D.prototype.strokeText = () => {}"
 )
-# Where another figure of a lesson than its first makes the better picture.
+# Lessons for which another figure than the first makes the better picture.
 PICTURED = {
     "02-collectives": "ring_allreduce",
     "05-fsdp-and-zero": "fsdp_timeline",
@@ -85,13 +85,13 @@ def save(picture: bytes, path: Path, says: str) -> None:
 
 
 def told(slug: str) -> str:
-    """What a stored picture of a figure is a picture of."""
+    """The description that is stored with a figure's picture: what it was drawn from."""
     widget = all_widgets()[slug]()
     return f"{widget.question} {widget.shown()['summary']}"
 
 
 def thumbnail(picture: bytes) -> bytes:
-    """A figure, as large as it may be on the light ground of a card."""
+    """A figure, scaled to fill a card, on a light background."""
     drawing = Image.open(io.BytesIO(picture)).convert("RGBA")
     ground = Image.new("RGBA", drawing.size, tokens.palette("light")["panel"])
     whole = ImageOps.pad(
@@ -116,7 +116,7 @@ def figures(browser: Browser, home: str, names: list[str]) -> None:
 
 
 def tile(picture: str) -> Image.Image:
-    """A figure, trimmed and as large as a tile has room for, on nothing."""
+    """A figure, trimmed and scaled to fill a tile, on a transparent background."""
     image = Image.open(io.BytesIO(b64decode(picture.partition(",")[2]))).convert("RGBA")
     image = image.crop(image.getbbox())
     image.thumbnail(TILE, Image.Resampling.LANCZOS)
@@ -167,7 +167,7 @@ def previews(browser: Browser, home: str, names: list[str]) -> None:
 
 
 def readme(browser: Browser, home: str) -> None:
-    """A figure of the first lesson between its paragraphs, as README shows it."""
+    """The picture for README: a figure of the first lesson between its paragraphs."""
     page = browser.new_page(
         viewport={"width": 1280, "height": 800}, color_scheme="light", reduced_motion="reduce"
     )
@@ -175,7 +175,7 @@ def readme(browser: Browser, home: str) -> None:
     figure = page.locator('figure[data-widget="memory_stack"][data-state="live"]')
     figure.wait_for()
     figure.evaluate("one => window.scrollTo(0, one.getBoundingClientRect().top + window.scrollY - 110)")
-    page.wait_for_timeout(1000)  # what comes into view is laid out
+    page.wait_for_timeout(1000)  # figures are laid out when they come into view
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     picture.quantize(64, dither=Image.Dither.NONE).save(README_PICTURE, optimize=True)
     page.close()
@@ -187,7 +187,7 @@ def program(name: str) -> str:
 
 
 def dashboards(browser: Browser, names: list[str]) -> None:
-    """The examples, each as it opens."""
+    """The pictures of the examples, each in its first state."""
     page = browser.new_page(viewport=DASHBOARD, color_scheme="light", reduced_motion="reduce")
     for name in names or sorted(path.stem for path in EXAMPLES.glob("*.py")):
         app = [sys.executable, "-m", "panel", "serve", f"{EXAMPLES / name}.py", "--port", "0"]
@@ -196,7 +196,7 @@ def dashboards(browser: Browser, names: list[str]) -> None:
                 said = (re.search(r"running at: (\S+)", line) for line in server.stderr or ())
                 page.goto(next(found[1] for found in said if found))
                 page.locator("canvas").first.wait_for()
-                page.wait_for_timeout(3000)  # its fonts and its first arrangement
+                page.wait_for_timeout(3000)  # until the fonts have loaded and the layout is final
                 save(page.screenshot(), ASSETS / "dashboards" / f"{name}.png", program(name))
             finally:
                 server.terminate()

@@ -1,10 +1,11 @@
-"""A puzzle as the page runs it: the lines of its module that judge, and all that they call in the engine, as
-one text of plain Python that imports nothing but ``math``.
+"""Makes the program with which a page judges a puzzle: the functions of the puzzle's module and everything
+that they call in the engine, as one text of plain Python that imports nothing but ``math``.
 
-The page's Python (Brython) has no numpy and no packages. So functions are taken out of their files as they
-are, without annotations, docstrings and decorators; what they use is taken first. Two different things of one
+The page's Python (Brython) has no numpy and no packages. So functions are copied out of their files without
+annotations, docstrings and decorators, each after the things that it uses. Two different things of the same
 name, or a module that is not the engine's, stop the build. The engine's checks of arguments (``check.…(…)``)
-stay behind: what a page hands it is the puzzle's own. ``ops`` and ``np`` have stand-ins for plain numbers.
+are left out, because here the arguments come from the puzzle itself. ``ops`` and ``np`` are replaced by
+versions for plain numbers.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ BRYTHON = DATA / "brython.js"
 LIBRARY = DATA / "brython_stdlib.js"
 JUDGES = ("tried", "as_json")
 TASKS = ("run", "check", "FUNCTION")
-# Where the engine's formulas take numbers and arrays alike, the page has these names for plain numbers; a
-# Matrix is as much of an array as a product needs.
+# The engine's formulas work on numbers and on arrays. On the page these names stand in for numpy's and work
+# on plain numbers; Matrix implements as much of an array as a product needs.
 STAND_INS = {
     "ops": """
 class ops:
@@ -72,7 +73,8 @@ ANSWER = """def answer(code, task):
 
 
 def files() -> dict[str, str]:
-    """File name -> contents of what a page with a puzzle fetches beside the theme's scripts and Brython."""
+    """File name -> contents of the files that a page with a puzzle fetches in addition to the theme's scripts
+    and Brython."""
     made = kept("puzzles", lambda: json.dumps(_files()).encode(), (__name__, *puzzles.modules()))
     return json.loads(made)
 
@@ -93,22 +95,22 @@ def script(name: str) -> str:
 
 
 def math() -> str:
-    """Brython's own ``math``, out of its library: JavaScript that hands it over."""
+    """JavaScript that defines Brython's own ``math`` module, taken from Brython's library."""
     text = LIBRARY.read_text(encoding="utf-8")
     modules, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
     return f"__BRYTHON__.use_VFS=true;__BRYTHON__.update_VFS({json.dumps({'math': modules['math']})});\n"
 
 
 class Taken:
-    """What has been taken out of modules so far: the texts, in an order in which they can be run."""
+    """The texts that have been copied out of modules so far, in an order in which they can be run."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.known: dict[str, tuple[str, str]] = {}  # a name -> the module and the name there
-        self.begun: set[tuple[str, int]] = set()  # statements, each of which may give several names
+        self.known: dict[str, tuple[str, str]] = {}  # a name -> its module, and its name in that module
+        self.begun: set[tuple[str, int]] = set()  # statements copied so far; one may define several names
 
     def take(self, module: str, name: str) -> None:
-        """A module's name, after all that it uses."""
+        """Copy the definition of a module's name, after the definitions of everything that it uses."""
         statement = _defined(module).get(name)
         if name in STAND_INS and isinstance(statement, (ast.Import, ast.ImportFrom)):
             if name not in self.known:
@@ -148,7 +150,8 @@ class Taken:
 
 
 class Bare(ast.NodeTransformer):
-    """Without annotations, docstrings, decorators, checks of arguments and conditions around these alone."""
+    """Removes annotations, docstrings, decorators, checks of arguments, and conditions that contain only
+    checks."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -182,7 +185,8 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _names(text: str) -> set[str]:
-    """What a text takes from its module or from Python; a function's own variables are its own."""
+    """The names that a piece of code uses from its module or from Python, without a function's own
+    variables."""
     module = symtable.symtable(text, "a statement", "exec")
     found, look = (
         {each.get_name() for each in module.get_symbols() if each.is_referenced()},
@@ -197,7 +201,7 @@ def _names(text: str) -> set[str]:
 
 @cache
 def _defined(module: str) -> dict[str, ast.stmt]:
-    """Name -> the statement of a module that gives it, but for ``math``, which is there in any case."""
+    """Name -> the statement of a module that defines it, except for ``math``, which the page has anyway."""
     file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     found: dict[str, ast.stmt] = {}
     for statement in ast.parse(file.read_text(encoding="utf-8")).body:

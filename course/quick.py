@@ -1,5 +1,5 @@
-"""Builds only what a reader of a few changed files looks at: a lesson, or a widget and the lessons that show
-it.
+"""Builds only the pages that a few changed files affect directly: a lesson, or a widget and the lessons that
+show it.
 
 It is meant for ``make dev`` and leaves the rest as it was: other pages' menus, the search, the book, the
 slides. The full build that follows updates them. Fonts, styles and scripts that the site does not have yet
@@ -44,7 +44,8 @@ def make(out: Path, lessons: set[str], widgets: set[str]) -> None:
 
 
 def _is_no_heading(record: logging.LogRecord) -> bool:
-    """mkdocs announces the error that it raises; it is said once, with its place."""
+    """A filter for mkdocs' log: drops the announcement of an error that is raised afterwards, and printed
+    then."""
     return not record.getMessage().startswith(("Error reading page", "Error building page"))
 
 

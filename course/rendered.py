@@ -1,10 +1,9 @@
-"""Runs mkdocs, whose pages are taken as an earlier build has rendered them while nothing that they are made
-of has changed: ``python -m course.rendered build -d FOLDER``.
+"""Runs mkdocs, reusing a page as an earlier build has rendered it if nothing that the page is made from has
+changed: ``python -m course.rendered build -d FOLDER``.
 
-A page is made of its text, the settings, the glossary, the names of all pages, the titles of all lessons, the
-files that it quotes, and code: the Markdown extensions, the fences that it has, and whatever its text names
-of the widgets, the pictures and the engine. A page with a fence that collects from other pages is made of
-everything.
+A page is made from its text, the settings, the glossary, the names of all pages, the titles of all lessons,
+the files that it quotes, and code: the Markdown extensions, its fences, and the widgets, pictures and engine
+modules that its text names. A page with a fence that collects from other pages depends on everything.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ OF_ITS_OWN = (
 CITED = ("pyproject.toml", "LICENSE")  # read by a fence that collects
 QUOTED = re.compile(r'^ *--8<-- "([^":]+)', re.MULTILINE)
 FENCED = re.compile(r"^ *``` *(\w+)", re.MULTILINE)
-ITSELF = "course.rendered"  # also where it runs as __main__
+ITSELF = "course.rendered"  # this module's name, even when it runs as __main__
 SETTINGS = ROOT / "mkdocs.yml"
 TEMPLATES = ("site/theme", "course/templates")
 LOG = logging.getLogger("mkdocs")
 
 
 def keep() -> None:
-    """From now on mkdocs stores what a page came to, and the entries of its search. The course's Markdown
-    extensions are imported at once: mkdocs would take a fault in what they import for one in its settings."""
+    """Make mkdocs store each rendered page and its search entries. The course's Markdown extensions are
+    imported here, because mkdocs would report an error in their imports as an error in its settings."""
     for name in re.findall(r"\bcourse(?:\.\w+)+", SETTINGS.read_text(encoding="utf-8")):
         _import(name)
     Page.render = _keeping(Page.render)
@@ -74,9 +73,10 @@ def _import(name: str) -> None:
     importlib.import_module(name if is_module else name.rpartition(".")[0])
 
 
-# -- what a page is made of ----------------------------------------------------------------------------------
+# -- what a page is made from
+# ----------------------------------------------------------------------------------
 def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
-    """The texts that a page is made of."""
+    """The texts that a page is made from."""
     whole = page.file.content_string
     known = [f"{lesson.name} {lesson.title}" for lesson in lessons.numbered()]
     quoted = _texts_of(QUOTED.findall(whole))
@@ -92,7 +92,7 @@ def _is_of_its_own(text: str) -> bool:
 
 
 def _everything() -> list[str]:
-    """All pages, all code, and what else a page that collects may read."""
+    """All pages, all code, and all other files that a page that collects may read."""
     texts = [*(page.text for page in lessons.pages()), *_texts_of(CITED)]
     return [*texts, *gallery.drawn(), dependencies.state_of_all()]
 
@@ -102,7 +102,7 @@ def _texts_of(names: Iterable[str]) -> list[str]:
 
 
 def modules(text: str) -> tuple[str, ...]:
-    """The modules that a page with this text is made by."""
+    """The modules that are used to make a page with this text."""
     words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
     extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
     made_by = [f"course.fences.{kind}" for kind in lessons.kinds_of_fence() if kind in kinds]
@@ -128,7 +128,7 @@ def _keeping(render: Callable) -> Callable:
 
 
 def _record(page: Page) -> dict[str, Any]:
-    """All that mkdocs reads of a page once it is rendered."""
+    """Everything that mkdocs reads from a page after it has been rendered."""
     links = page.links_to_anchors or {}
     return {
         "content": page.content,
@@ -145,7 +145,7 @@ def _token(link: AnchorLink) -> dict[str, Any]:
 
 
 def _restore(page: Page, files: Files, record: dict[str, Any]) -> None:
-    """The page as it was when it was rendered; mkdocs hears its warnings again."""
+    """Set the page to its state after it was rendered, and repeat its warnings to mkdocs."""
     page.content, page.toc = record["content"], get_toc(record["toc"])
     page._title_from_render, page.present_anchor_ids = record["title"], set(record["anchors"])
     linked = {files.get_file_from_path(name): anchors for name, anchors in record["links"].items()}
@@ -156,7 +156,7 @@ def _restore(page: Page, files: Files, record: dict[str, Any]) -> None:
 
 @contextmanager
 def _warnings() -> Iterator[list[tuple[int, str]]]:
-    """What mkdocs says inside this block: levels and words."""
+    """The messages that mkdocs logs inside this block, with their levels."""
     said: list[tuple[int, str]] = []
     listener = logging.Handler(logging.WARNING)
     listener.emit = lambda record: said.append((record.levelno, record.getMessage()))

@@ -40,13 +40,13 @@ GREEK = {
 }
 COMMAND = re.compile(r"\\(?:var)?(" + "|".join(GREEK) + r")(?![a-zA-Z])")
 FORMULA = re.compile(r"\$+([^$]+)\$+")
-RUN = re.compile(r"(?<=\s)(?:[−–-]?\d[\d.,]*×?\s+){2,}")  # of numbers, as in a row of a table
-OF_NUMBERS = "numbers/"  # the page on which one looks for a number
+RUN = re.compile(r"(?<=\s)(?:[−–-]?\d[\d.,]*×?\s+){2,}")  # several numbers in a row, as in a table
+OF_NUMBERS = "numbers/"  # the page of numbers, on which readers do search for a number
 WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
 
 
 def spelled(latex: str) -> list[str]:
-    r"""'16\Psi + B_{\text{crit}}' -> ['Psi Ψ', 'B_crit']: what one types who looks for these symbols."""
+    r"""'16\Psi + B_{\text{crit}}' -> ['Psi Ψ', 'B_crit']: what people type to search for these symbols."""
     greek = {f"{name} {GREEK[name]}" for name in COMMAND.findall(latex)}
     return sorted(greek | {f"{letter}_{index}" for letter, index in WITH_INDEX.findall(latex)})
 
@@ -68,7 +68,8 @@ def plain(html: str) -> str:
 
 
 def widget_entries(places: Callable[[str], list[tuple[str, str]]]) -> list[dict]:
-    """Each widget at its places in the lessons, (address, title) by slug, and on its own page."""
+    """Search entries for each widget at its places in the lessons, ``places`` by slug, and on its own
+    page."""
     found = []
     for slug, cls in all_widgets().items():
         controls = [control for control in cls.controls().values() if control.label]
@@ -89,7 +90,7 @@ def widget_entries(places: Callable[[str], list[tuple[str, str]]]) -> list[dict]
 
 
 def rule_entries() -> list[dict]:
-    """Each boxed rule where its lesson derives it."""
+    """A search entry for each boxed rule in its lesson."""
     return [
         {
             "location": f"{lesson.name}/#{rule.anchor}",

@@ -27,7 +27,7 @@ from widgets.kit.server.built import IN_WHEEL, LIVE, ROOT, SITE
 
 PORT = 5006  # the first to try, if none is named
 TRIED = 100
-# started apart, so that Ctrl-C in a console of Windows reaches this process alone, which then ends the server
+# a separate process group: Ctrl-C in a Windows console then reaches only this process, which ends the server
 APART = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 NOT_BUILT = (
     "this installation does not have the built course; install a wheel made with `make wheel`"
@@ -37,7 +37,7 @@ NOT_BUILT = (
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on this port, neither on IPv4 nor on IPv6."""
+    """True if no program listens on this port, neither on IPv4 nor on IPv6."""
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -50,7 +50,7 @@ def is_free(port: int) -> bool:
 
 
 def port_of(named: int | None) -> int:
-    """The port that was named, if nobody has it; without a name the first that is free."""
+    """The named port, if it is free; without a named port, the first free one."""
     if named is None:
         for port in range(PORT, PORT + TRIED):
             if is_free(port):
@@ -129,7 +129,7 @@ async def hand_out(port: int) -> None:
 
     from widgets.kit.server import pages  # noqa: PLC0415
 
-    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a page that is not there is no news
+    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a missing page is not worth a message
     Application(pages.ROUTES).listen(port, "localhost")
     announce(port)
     await asyncio.Event().wait()
@@ -150,7 +150,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve until interrupted; ValueError if that cannot be."""
+    """Serve until interrupted; ValueError if serving is impossible."""
     if not (SITE / "index.html").is_file():
         raise ValueError(NOT_BUILT)
     if options.watch and IN_WHEEL:

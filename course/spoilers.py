@@ -41,7 +41,7 @@ NUMBER = (
     r"(?<![\w.,])(?:10(?P<tens>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)"
     r"|(?P<whole>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<rest>\.[0-9]+)?(?P<power>·10[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)?)"
 )
-AS_GOOD_AS = 0.05  # farther from the answer than two digits can be, a number gives nothing away
+AS_GOOD_AS = 0.05  # a number farther from the answer than this does not reveal two digits of it
 COUNTED = ("count", "real", "params")
 LEAST_ALONE = 100  # a smaller number without a unit may be anything
 MEASURED = (
@@ -55,12 +55,12 @@ MEASURED = (
     "watts",
 )
 UNITS = {word for family in (*MEASURED, "percent") for word in typed.words(family) if word}
-# after a number, so that it counts nothing: 280 GB are no answer to how many users
+# a unit after a number, which shows that it is not a count: "280 GB" does not answer "how many users"
 MEASURE = re.compile(rf"\s?(?:{'|'.join(map(re.escape, sorted(UNITS)))})(?![\w/])")
 
 
 def visible(page: str) -> str:
-    """The text that a reader sees of a piece of HTML, as one line."""
+    """The visible text of a piece of HTML, as one line."""
     page = TABLE.sub(lambda found: _with_units(found[0]), UNSEEN.sub(" ", page))
     text = TAG.sub(" ", WITHIN_WORDS.sub("", page))
     return plain(html.unescape(text))
@@ -84,7 +84,7 @@ def _unit(heading: str) -> str:
 
 
 def plain(text: str) -> str:
-    """One kind of space, quotation mark and minus."""
+    """The text with all spaces, quotation marks and minus signs replaced by one kind each."""
     for sign, usual in {"’": "'", "‘": "'", "“": '"', "”": '"', "−": "-"}.items():
         text = text.replace(sign, usual)
     return " ".join(text.split())

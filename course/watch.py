@@ -88,7 +88,7 @@ def published(asset: Path) -> Path:
 
 
 class Filter(watchfiles.DefaultFilter):
-    """Ignores files that a build writes itself, and those that none reads."""
+    """Ignores files that a build writes, and files that no build reads."""
 
     def __call__(self, change: watchfiles.Change, path: str) -> bool:
         """Whether a change of this file counts: not of style sheets that the build writes, nor of READMEs."""
@@ -106,8 +106,8 @@ def _forks():
 
 @contextmanager
 def _by_itself() -> Iterator[None]:
-    """A process that is started in here imports what it runs, but not the module that this one was started
-    as, whose imports take time and may have a fault."""
+    """Inside this block, a new process imports what it runs, but not the module that this process was started
+    as: its imports take time and may contain an error."""
     main = sys.modules["__main__"]
     kept = {name: getattr(main, name, None) for name in ("__spec__", "__file__")}
     main.__spec__ = main.__file__ = None
@@ -179,7 +179,7 @@ class Workshop:
         for asset in changed.assets:
             shutil.copyfile(asset, published(asset))
         if (changed.lessons or changed.widgets) and not self.quick(changed.lessons, changed.widgets):
-            self.owed = False  # until the fault is mended
+            self.owed = False  # there is no point in a full build before the fault is fixed
             return
         if changed.widgets and not changed.others:
             self.stop()
@@ -212,11 +212,11 @@ class Workshop:
             self.owed = False
             if self.about:
                 print(f"{', '.join(sorted(self.about))}: building what depends on it ...", flush=True)
-            silent = os.environ | {"TERM": "dumb"}  # it has no bar that runs into our own lines
+            silent = os.environ | {"TERM": "dumb"}  # no progress bar, which would run into our own lines
             self.build = subprocess.Popen(self.whole, cwd=ROOT, env=silent, preexec_fn=_behind_all_else)
 
     def interrupt(self) -> None:
-        """End a build that is running, and remember that it has to be made up for."""
+        """End a running build, and remember that a full build is still due."""
         if self.build and self.build.poll() is None:
             self.build.terminate()
             self.build.wait()

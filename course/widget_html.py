@@ -42,7 +42,7 @@ def rich(text: str) -> Markup:
 
 
 def rich_line(text: str) -> Markup:
-    """The same for one line, without its paragraph."""
+    """The HTML of one line of Markdown as in ``rich``, without the paragraph around it."""
     return Markup(rich(text).removeprefix("<p>").removesuffix("</p>"))
 
 
@@ -64,13 +64,14 @@ def _folds(cls) -> dict[str, list]:
 
 
 def main_control(cls: type[Widget]) -> str:
-    """The control that a phone shows at once: the first slider in sight, or else the first control."""
+    """The control that a phone shows without unfolding: the first visible slider, or else the first
+    control."""
     in_sight = [each for each in cls.controls().values() if each.kind != "player" and not each.more]
     return next((each.name for each in in_sight if each.kind == "number"), in_sight[0].name)
 
 
 def _folded_on_a_phone(cls: type[Widget]) -> int:
-    """How many controls a phone folds behind one button; none of a form's, whose parts stand open."""
+    """How many controls a phone folds behind one button; 0 for a form, whose parts stay open."""
     if cls.sections:
         return 0
     return sum(each.kind != "player" and not each.under_plot for each in cls.controls().values()) - 1

@@ -1,8 +1,9 @@
-"""Cases that take less than it costs pytest to run a test: all in one test, which names those that fail.
+"""Runs many short cases in one pytest test, which names those that fail. For such cases pytest's own overhead
+for a test would be longer than the case.
 
-``@in_one_test`` is written as ``@pytest.mark.parametrize`` is, and two of them are every pair. It is for
-cases that need nothing of their own: what a test asks for (``tmp_path``, ``monkeypatch``) is the same for
-all of its cases.
+``@in_one_test`` is used like ``@pytest.mark.parametrize``; two of them give every pair. It is for cases that
+need no fixtures of their own: fixtures such as ``tmp_path`` and ``monkeypatch`` are shared by all cases of a
+test.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Ids = Callable[[object], object] | Sequence[str] | None
 
 
 def in_one_test(names: str, values: Iterable, ids: Ids = None) -> Callable:
-    """The test once for each of the values, to the last one even if some fail."""
+    """Run the test once for each of the values, and go on to the last one even if some fail."""
     arguments = [name.strip() for name in names.split(",")]
     cases = [dict(zip(arguments, case if len(arguments) > 1 else [case], strict=True)) for case in values]
     assert cases, "no case, no test"

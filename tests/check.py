@@ -31,15 +31,15 @@ BIN = Path(sys.executable).parent
 FACTS = chosen.FOLDER / "sources.json"
 LIMIT_S = 60
 TESTS_S = 42  # planned for tests, so that a machine a bit slower than the last time keeps the limit
-START_S = 4  # until pytest and its processes run
-UNKNOWN_S = 0.3  # a test function, or an import, of which no run has told
-ALONE_S = 5  # what takes less is not worth a second process
+START_S = 4  # time until pytest and its processes have started
+UNKNOWN_S = 0.3  # assumed for a test function, or an import, that no run has timed
+ALONE_S = 5  # shorter runs are not worth a second process
 OF_ALL = ("pyproject.toml", "constraints.txt")  # any test may depend on them
 
 
 # -- what changed --------------------------------------------------------------------------------------------
 def git(*arguments: str) -> list[str]:
-    """The lines that git answers; a message and the end where it cannot."""
+    """The lines that git prints; if git fails, exit with a message."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"check: git {arguments[0]}: {done.stderr.strip() or 'failed'}")
@@ -47,7 +47,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def changes(base: str) -> tuple[list[str], str]:
-    """The changed files, gone ones too, and since when."""
+    """The changed files, including deleted ones, and the commit that they are compared with."""
     new = git("ls-files", "-z", "--others", "--exclude-standard")
     if base:
         [since] = git("merge-base", base, "HEAD")
@@ -59,21 +59,21 @@ def changes(base: str) -> tuple[list[str], str]:
 
 # -- what fits -----------------------------------------------------------------------------------------------
 class Choice(NamedTuple):
-    """What to run, and what not; the number of tests is that of the last run."""
+    """The tests to run and the tests to leave out; numbers of tests are those of the last run."""
 
     files: dict[str, list[str]]  # test file -> its functions, the nearest to the change first
-    seconds: float  # of one process
+    seconds: float  # that one process needs
     tests: int
-    pages: dict[str, list[str]]  # what needs a browser or the built site
+    pages: dict[str, list[str]]  # tests that need a browser or the built site
     paged: int
-    further: dict[str, list[str]]  # what is too far away for a minute
+    further: dict[str, list[str]]  # tests too far from the change to fit into a minute
     left: int
 
 
 def choose(
     touched: Touched, tests: dict[str, list[str]], known: dict[str, list], seconds: float, workers: int
 ) -> Choice:
-    """The nearest tests that fit into so many seconds of so many processes."""
+    """The nearest tests that fit into ``seconds`` on ``workers`` processes."""
     files: dict[str, list[str]] = {}
     further: dict[str, list[str]] = {}
     left_s = seconds * workers
@@ -108,19 +108,21 @@ def choose(
 
 
 def _function(known: dict[str, list], file: str, name: str) -> tuple[int, float]:
-    """How many tests a function is, and how many seconds they take."""
+    """The number of tests that a function expands to, and the seconds that they take."""
     return tuple(known.get(file, [0, {}])[1].get(name, (1, UNKNOWN_S)))
 
 
 def _cost(known: dict[str, list], file: str, names: Iterable[str], workers: int) -> float:
-    """Every process imports the file; the tests are shared out."""
+    """The seconds of one process for a file: every process imports it, and the tests are shared among
+    them."""
     imported = known.get(file, [UNKNOWN_S])[0]
     return workers * imported + sum(_function(known, file, name)[1] for name in names)
 
 
 # -- the stages ----------------------------------------------------------------------------------------------
 class Stage:
-    """A tool that runs beside others. Its name and time are one line; what it says follows where it fails."""
+    """A tool that runs at the same time as others. Its name and time are printed in one line; its output
+    follows if it fails."""
 
     def __init__(self, name: str, *commands: list[str]):
         self.name, self.commands, self.said, self.good, self.took = name, commands, "", True, 0.0
@@ -128,7 +130,7 @@ class Stage:
         self.thread.start()
 
     def run(self) -> None:
-        """Runs its commands in turn, up to one that fails."""
+        """Runs the tool's commands in turn, until one fails."""
         began = time.perf_counter()
         for command in self.commands:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -138,7 +140,7 @@ class Stage:
                 return
 
     def end(self) -> bool:
-        """Waits for it, and tells how it went."""
+        """Waits for the tool, prints the result, and returns whether it passed."""
         self.thread.join()
         print(f"{self.name} {self.took:.1f} s{'' if self.good else ': FAILED'}", flush=True)
         if not self.good:
@@ -147,7 +149,7 @@ class Stage:
 
 
 def typed(changed: Iterable[str]) -> list[str]:
-    """The changed files that pyright is asked about."""
+    """The changed files that pyright checks."""
     include = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pyright"][
         "include"
     ]
@@ -173,7 +175,7 @@ def listed(name: str, files: dict[str, list[str]], tests: dict[str, list[str]]) 
 
 
 def run(choice: Choice, stems: list[str], until: float) -> bool:
-    """The chosen tests, in as many processes as pay."""
+    """Run the chosen tests, in as many processes as are worth starting."""
     plan = chosen.FOLDER / "plan.json"
     plan.write_text(json.dumps({"files": choice.files, "stems": stems, "until": until}), encoding="utf-8")
     workers = 0 if choice.seconds < ALONE_S else os.cpu_count() or 1

@@ -1,6 +1,7 @@
-"""A pytest plugin: runs only what ``make check`` has chosen, and notes what each test function takes.
+"""A pytest plugin: runs only the tests that ``make check`` has chosen, and notes the time of each test
+function.
 
-What was noted is in build/check/seconds.json: file -> [seconds to import it, {function: [tests, seconds]}].
+The times are in build/check/seconds.json: file -> [seconds to import it, {function: [tests, seconds]}].
 Every run of tests adds to it, so that the next ``make check`` knows what fits into a minute.
 """
 
@@ -20,7 +21,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "build" / "check"
 SECONDS = FOLDER / "seconds.json"
 LATE = FOLDER / "late.json"  # the tests that were chosen, but for which no time was left
 PLAN = "CHECK_PLAN"  # the environment's name for the file that says what to run
-AT_LEAST_S = 15  # for tests, also where a busy machine has used up the minute before the first of them
+AT_LEAST_S = 15  # for tests, even if a busy machine has used up the minute before the first one starts
 
 _imported: dict[str, float] = {}  # of this process: test file -> seconds
 _took: dict[str, list] = defaultdict(lambda: [0, 0.0])  # file::function -> [tests, seconds]
@@ -28,7 +29,7 @@ _late: set[str] = set()  # tests for which no time was left
 
 
 def known_seconds() -> dict[str, list]:
-    """What earlier runs have noted."""
+    """The times that earlier runs have noted."""
     return json.loads(SECONDS.read_bytes()) if SECONDS.is_file() else {}
 
 
@@ -44,7 +45,8 @@ def _plan() -> dict:
 # -- only what was chosen ------------------------------------------------------------------------------------
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """The nearest to the change first; of those the cases first that name what changed."""
+    """Sort the tests nearest to the change first, and among these the cases first that name a changed
+    thing."""
     if not (plan := _plan()):
         return
     order = {file: place for place, file in enumerate(plan["files"])}
@@ -59,14 +61,16 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """The nearest tests are run however long all before them took."""
+    """Set the time limit, with at least AT_LEAST_S for the nearest tests, however long collecting has
+    taken."""
     if plan := _plan_of(session.config):
         plan["until"] = max(plan["until"], time.time() + AT_LEAST_S)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """A minute is a minute, also on a machine that is busier than the last time."""
+    """Skip a test when the minute is over, which happens if the machine is busier than when times were
+    noted."""
     plan = _plan_of(item.config)
     if plan and time.time() > plan["until"]:
         _late.add(item.nodeid)
@@ -75,7 +79,7 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_fixture_setup(fixturedef, request):
-    """What asks for a page in a way that the sources did not show is left out, too."""
+    """Skip a test that requests a browser or the site in a way that could not be read from its source."""
     if fixturedef.argname in NEEDED and _plan_of(request.config):
         pytest.skip(f"it needs {NEEDED[fixturedef.argname]}")
 
@@ -93,14 +97,14 @@ def _function(nodeid: str) -> tuple[str, str]:
 
 
 def _spent_s() -> float:
-    """What the processor has spent on this process and those that it started and waited for: a busy machine
-    says the same as an idle one."""
+    """The processor time of this process and of its finished children, which is the same on a busy and on an
+    idle machine."""
     return sum(os.times()[:4])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """What it takes to import a test file."""
+    """Note the time to import a test file."""
     began = _spent_s()
     report = yield
     if isinstance(collector, pytest.Module):
@@ -110,7 +114,7 @@ def pytest_make_collect_report(collector):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """What a test takes, with what it sets up."""
+    """Note the time of a test, including its fixtures."""
     began = _spent_s()
     done = yield
     if item.nodeid not in _late:
@@ -122,7 +126,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    """What a worker has noted: each imports all files, and has its share of the tests."""
+    """Add the times of a worker. Each worker imports all files, and runs its share of the tests."""
     noted = getattr(node, "workeroutput", {}).get("noted")
     if noted:
         _imported.update(noted[0])
@@ -132,7 +136,7 @@ def pytest_testnodedown(node, error):
 
 
 def pytest_sessionfinish(session):
-    """Adds to what is noted."""
+    """Add this run's times to the noted ones."""
     if hasattr(session.config, "workerinput"):
         session.config.workeroutput["noted"] = [_imported, dict(_took), sorted(_late)]
         return
@@ -142,7 +146,7 @@ def pytest_sessionfinish(session):
     for name, noted in _took.items():
         file, function = name.split("::")
         functions = known.setdefault(file, [0, {}])[1]
-        if noted[0] >= functions.get(function, [0])[0]:  # a part of its cases says nothing of the rest
+        if noted[0] >= functions.get(function, [0])[0]:  # the time of a part of the cases would be too short
             functions[function] = noted
     FOLDER.mkdir(parents=True, exist_ok=True)
     if PLAN in os.environ:

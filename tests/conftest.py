@@ -1,4 +1,5 @@
-"""What the tests share: the built site behind a plain file server, and one browser for all of them."""
+"""Fixtures for all tests: the built site behind a plain file server, and one browser. Also decides which
+tests to leave out."""
 
 from __future__ import annotations
 
@@ -22,33 +23,36 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = built.BUILT
 
 
-# a busy machine is no failure
+# a slow example on a busy machine is not a failure
 settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("course")
 
 
 def pytest_sessionstart(session):
-    """Nothing that is collected is garbage: to look for some again and again takes a third of the time."""
+    """Switch garbage collection off while tests are collected: there is no garbage then, and looking for it
+    takes a third of the time."""
     gc.disable()
     if is_whole(session.config):
         settled.settled()
 
 
 def pytest_collection_finish():
-    """From here on there is garbage; what was collected stays to the end, and need not be looked through."""
+    """Switch garbage collection on again, and exempt the collected tests from it, because they stay to the
+    end."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)  # make mutants runs without xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a test with a browser waits for it about a third of its time."""
+    """One process more than there are cores, because a test with a browser spends about a third of its time
+    waiting."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out what this run need not ask: what other figures stand for, what is settled; with LACKED, all
-    that the last run could ask."""
+    """Leaves out the tests that this run does not need: those for which other figures stand in, and settled
+    ones. With LACKED set, leaves out all tests that the last run has not skipped."""
     of_the_kit = [item for item in items if item.get_closest_marker("of_the_kit")]
     whole, apart = is_whole(config), set()
     if of_the_kit or whole:
@@ -68,7 +72,8 @@ LACKED = "course/lacked"  # in pytest's cache: the tests, or files of tests, tha
 
 
 def is_whole(config) -> bool:
-    """Whether all tests were asked for, and not some by name. A worker cannot tell, and is told."""
+    """True if all tests are run and not some named ones. A worker does not know this, so the main process
+    tells it."""
     if hasattr(config, "workerinput"):
         return config.workerinput["whole"]
     named = config.args_source is not config.ArgsSource.TESTPATHS
@@ -82,7 +87,8 @@ def pytest_configure_node(node):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session, exitstatus):
-    """Keeps what was settled and what was lacking; fails where a program lacks that may not."""
+    """Stores which questions were settled and which programs were missing; fails if a program is missing that
+    must not be."""
     config = session.config
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or not terminal or config.option.collectonly:
@@ -101,7 +107,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """What was left out, and how to have it."""
+    """Print what was left out, and how to run it."""
     skipped = terminalreporter.stats.get("skipped", [])
     for line in machine.summary(name for report in skipped if (name := machine.lacked(report))):
         terminalreporter.write_line(line)
@@ -116,8 +122,8 @@ def pytest_terminal_summary(terminalreporter, config):
 # -- the site ------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The folder of the built site; built anew only when a source is newer, so that a file changed by hand
-    shows."""
+    """The folder of the built site. It is built anew only if a source is newer, so that a change made by hand
+    in the built site can be tested."""
     SITE.parent.mkdir(exist_ok=True)
     with open(SITE.parent / "static.lock", "w") as lock:  # several test processes share one build
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -133,7 +139,7 @@ def site() -> Path:
 
 @pytest.fixture
 def compiled(site, monkeypatch):
-    """What the site's build has compiled, for tests that only need it: to compile a widget takes seconds."""
+    """Reuses the widgets that the site's build has compiled, because compiling a widget takes seconds."""
     monkeypatch.setenv("KEEP_COMPILED", str(ROOT / "build" / "compiled"))
 
 

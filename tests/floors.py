@@ -1,7 +1,7 @@
-"""Tries the oldest versions that pyproject.toml allows: python tests/floors.py, or make floors.
+"""Tries the oldest library versions that pyproject.toml allows: python tests/floors.py, or make floors.
 
-They are resolved anew by uv, so that a floor that is too low shows, and installed into a folder of their own.
-The site is built with them, and the tests are run that a library could break.
+uv resolves and installs them into a separate folder. Then the site is built with them, and the tests are run
+that a library could break, so that a lower bound that is too low is noticed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What a machine may lack: PyTorch, a browser, nginx, node.
+"""Finds the programs that a machine may lack: PyTorch, a browser, nginx, node.
 
 A test that needs one asks here, and is skipped where it is missing. At the end of a run each missing program
 is named once, with the number of tests left out and the command that adds it (tests/conftest.py).
@@ -68,7 +68,7 @@ def chromium(playwrights_own: str) -> str:
     try:
         return browsers.find(playwrights_own)
     except LookupError as error:
-        if "CHROMIUM" in os.environ:  # a reader who names one means it
+        if "CHROMIUM" in os.environ:  # whoever names a browser wants this one
             pytest.fail(str(error), pytrace=False)
         lacks("Chromium")
 
@@ -81,8 +81,8 @@ def firefox() -> str:
 
 
 def interpreted(module: str) -> Any:
-    """What a module prints as JSON where Triton interprets its kernels: in a process of its own, because
-    Triton decides on import whether it does."""
+    """The JSON that a module prints when Triton interprets its kernels. It runs in a separate process,
+    because Triton decides on import whether to interpret."""
     settings = os.environ | {"TRITON_INTERPRET": "1"}
     command = [sys.executable, "-m", module]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=settings)
@@ -92,7 +92,7 @@ def interpreted(module: str) -> Any:
 
 # -- what is said at the end ---------------------------------------------------------------------------------
 def lacked(report: Any) -> str | None:
-    """The program for want of which a test, or a whole file of tests, was skipped."""
+    """The missing program because of which a test, or a whole file of tests, was skipped."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
     found = reason.removeprefix("Skipped: ").removesuffix(IS_MISSING)
     return found if IS_MISSING in reason and found in HOW else None

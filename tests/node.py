@@ -1,4 +1,4 @@
-"""The page's own scripts and what the compiler wrote, run by node: numbers to the last bit."""
+"""Runs the page's own scripts and compiled programs in node, and exchanges numbers exactly, bit by bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 
-# each job is a function of controls, and the states to try; a number is handed over as its bits
+# each job is a function of controls and the states to try; numbers are passed as their bits
 RUN = """async jobs => {
   const numbers = await import("/assets/widget/numbers.js");
   const bits = new DataView(new ArrayBuffer(8));
@@ -37,7 +37,7 @@ RUN = """async jobs => {
     });
   });
 }"""
-# reads functions and what they are given, line by line, and writes what each gives
+# reads functions and their arguments line by line, and writes their results
 ANSWERS = """
 import readline from "readline";
 for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
@@ -56,7 +56,7 @@ def bits(value: float) -> str:
 
 
 def read(value):
-    """What node handed back, as Python's own; a column as an array."""
+    """A result of node as a Python value; a column becomes an array."""
     if isinstance(value, dict):
         return {name: each if name == "error" else read(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -65,7 +65,7 @@ def read(value):
 
 
 def assets(folder: Path) -> Path:
-    """A folder with the scripts that compiled code stands on, as a built site has them."""
+    """A folder with the scripts that compiled code imports, at the same places as in a built site."""
     for name in ("widget", "widgets", "js"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
@@ -88,9 +88,9 @@ class Script:
         self.process = subprocess.Popen([node, folder / "answers.mjs"], text=True, encoding="utf-8", **pipes)
 
     def evaluate(self, function: str, given):
-        """What the function gives; it finds the site's scripts at their addresses."""
+        """The result of the function, which can import the site's scripts by their addresses."""
         here = function.replace('"/assets/', '"./').replace("`/assets/", "`./")
-        # a number that JSON does not know is written as JavaScript has it
+        # a number that JSON cannot express, such as infinity, is written in JavaScript's notation
         self.process.stdin.write(json.dumps([f"({here})", json.dumps(given)]) + "\n")
         self.process.stdin.flush()
         said = json.loads(self.process.stdout.readline())
@@ -100,7 +100,8 @@ class Script:
 
 @cache
 def page() -> Script:
-    """One for all tests of this process: to start another takes longer than most answers."""
+    """One running node for all tests of this process, because starting node takes longer than most
+    answers."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     script = Script(Path(folder.name))

@@ -1,4 +1,4 @@
-"""Whether a text says what it must, however its sentences are worded."""
+"""Checks that a text contains what it must say, however its sentences are worded."""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ import pytest
 
 
 def lacks(text: str, *parts: object) -> list[str]:
-    """Those of ``parts`` that ``text`` does not say: numbers with their units, names, values.
+    """Those of ``parts`` that are missing in ``text``: numbers with their units, names, values.
 
-    A part counts where it stands as a whole: "60 %" is not in "160 %", "48 GB" not in "48 GB/s",
+    A part must occur as a whole: "60 %" is not in "160 %", "48 GB" not in "48 GB/s",
     "stage 1" not in "stage 16".
     """
     return [str(part) for part in parts if not re.search(_whole(str(part)), text)]
@@ -18,7 +18,8 @@ def lacks(text: str, *parts: object) -> list[str]:
 
 @contextmanager
 def refused(*parts: object) -> Iterator[None]:
-    """What is run inside raises a ValueError that names these: the argument, the value, what is allowed."""
+    """A block that must raise a ValueError whose message names these: the argument, the value, what is
+    allowed."""
     with pytest.raises(ValueError) as error:  # noqa: PT011  its words are asked below
         yield
     assert not lacks(str(error.value), *parts), error.value

@@ -1,4 +1,4 @@
-"""Tests that are left out while nothing has changed that could change their outcome.
+"""Leaves out tests while nothing has changed that could change their outcome.
 
 Some questions take minutes and are about few files: whether Firefox shows a page as Chromium does, whether
 nginx hands the site out. ``tests/settled.toml`` lists, for each such question, its tests and the files that
@@ -37,7 +37,7 @@ class Question(NamedTuple):
     tests: list[str]  # files of tests, relative to the root, or nodes in them; * stands for anything
     rests_on: list[str] = []  # the files that decide the answer: patterns as of Path.glob
     modules: list[str] = []  # further such files: these modules and all that they import
-    each: str = ""  # "figure" or "page", where every one is asked apart
+    each: str = ""  # "figure" or "page" if the question is asked separately for every one
 
     def has(self, nodeid: str) -> bool:
         """Whether this is one of the question's tests."""
@@ -65,12 +65,13 @@ def _sum(path: Path) -> bytes:
 
 @cache
 def questions() -> dict[str, Question]:
-    """All of them, by the words that name them at the end of a run."""
+    """All questions, by the names that are printed at the end of a run."""
     return {name: Question(**each) for name, each in tomllib.loads(QUESTIONS.read_text("utf-8")).items()}
 
 
 def digests() -> dict[str, str]:
-    """The digest of each question, ``"name: figure"`` where each figure is asked apart."""
+    """The digest of each question, by its name, or by ``"name: figure"`` if it is asked separately for each
+    figure."""
     found = {}
     for name, question in questions().items():
         digest = question.digest()
@@ -107,7 +108,7 @@ def answered() -> dict[str, str]:
 
 
 def of(nodeid: str) -> str | None:
-    """The question that a test belongs to, with its figure or page where each is asked apart."""
+    """The question that a test belongs to, with its figure or page if it is asked separately for each."""
     name = next((name for name, question in questions().items() if question.has(nodeid)), None)
     if name is None or not (each := questions()[name].each):
         return name
@@ -128,8 +129,8 @@ def settled() -> frozenset[str]:
 
 
 def left_out(items: Iterable[Any], standing: Container[str]) -> list[Any]:
-    """The tests among these whose question is settled; ``standing`` are the figures and pages that are asked
-    all the same."""
+    """The tests among these whose question is settled, without those for ``standing``, the figures and pages
+    that are always tested."""
     return [
         item
         for item in items
@@ -145,7 +146,7 @@ def newly_answered(passed: Iterable[str], others: Iterable[str]) -> dict[str, st
 
 
 def note(found: dict[str, str]) -> None:
-    """Keeps the answers for the next run, and forgets questions that are not asked any more."""
+    """Stores the answers for the next run, and deletes those of questions that no longer exist."""
     asked, before = digests(), answered()
     known = {name: digest for name, digest in (before | found).items() if name in asked}
     if known != before and "CI" not in os.environ:
@@ -153,7 +154,7 @@ def note(found: dict[str, str]) -> None:
 
 
 def summary() -> list[str]:
-    """What was not asked, for the end of a run: a line for each question."""
+    """For the end of a run: a line for each question whose tests were left out."""
     many = Counter(name.partition(": ")[0] for name in settled())
     return [
         f"{name} ({many[name]} {each.each}s)" if each.each else name

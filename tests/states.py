@@ -15,7 +15,7 @@ from engine.base import check
 
 
 def values_of(control) -> list[float]:
-    """Everything a hand can set a control to, as the page holds it."""
+    """All values that a reader can set a control to, in the form that the page stores."""
     if control.kind == "choice":
         return list(range(len(control.options)))
     return [0, 1] if control.kind == "switch" else control.grid.tolist()
@@ -36,7 +36,8 @@ def presets(cls) -> list[dict]:
 
 
 def around(cls, most: int = 10**9) -> list[dict]:
-    """The default with one control moved to each of its stops, or to so many of them, the ends among them."""
+    """The default state with one control moved to each of its stops, or to at most ``most`` of them, with the
+    ends."""
     home = default(cls)
     return [
         home | {name: value}
@@ -53,7 +54,7 @@ def ends_of_the_main_slider(cls) -> list[dict]:
     return [default(cls) | {name: end} for end in (values_of(control)[0], values_of(control)[-1])]
 
 
-# What is otherwise asked of a few that stand for all is asked of each, in every state.
+# With EVERY=1, tests that otherwise use a few representative figures and states use all of them.
 ALL_OF_THEM = bool(os.environ.get("EVERY"))
 
 # The controls that the search below moves in figures that simulate or search in each state: it would take
@@ -68,8 +69,9 @@ FOUND = {
 
 @cache
 def at_the_target(cls, searched: bool = False) -> dict:
-    """A state that *break it* asks for, near what a reader sees first: the default, a preset, either with one
-    control moved as little as may be, or the default with two."""
+    """A state that meets the target of *break it*, as near as possible to what a reader sees first: the
+    default or a preset, either of them with one control moved as little as possible, or the default with two
+    controls moved."""
     target = next(name for name, method in cls.methods("regime_target").items() if method.regime_target)
     home, widget = default(cls), cls()
 
@@ -98,7 +100,7 @@ def at_the_target(cls, searched: bool = False) -> dict:
 
 
 def some(values: list, most: int) -> list:
-    """At most so many of the values, evenly, with the first and the last."""
+    """At most ``most`` of the values, evenly spaced, with the first and the last."""
     if len(values) <= most:
         return values
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
@@ -116,9 +118,9 @@ def typed(control, random) -> float:
 
 
 def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
-    """Random states, the same in each run; half of their numbers stand between the stops.
+    """Random states, the same in each run; half of their numbers lie between the stops.
 
-    What is tabulated for the page knows its controls at their stops alone, so these stay on them.
+    Values tabulated for the page exist only at the stops of their controls, so those controls stay on stops.
     """
     random = np.random.default_rng(zlib.crc32(cls.slug().encode()))
     on_stops = {name for method in cls.methods("table_of").values() for name in method.table_of}
@@ -140,15 +142,15 @@ def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
 
 
 def telling_value(cls, name: str, home: dict, ends_alone: bool = False):
-    """A value of one control that shows something else than the state it starts from; None if there is
-    none."""
+    """A value of one control with which the widget shows something else than in the state ``home``; None if
+    there is none."""
     before = shown(cls, **home)
     others = [value for value in values_of(cls.controls()[name]) if value != home[name]]
     tried = (others[-1], others[0], *([] if ends_alone else (others[len(others) // 2], *others[::7])))
     return next((value for value in tried if shown(cls, **home | {name: value}) != before), None)
 
 
-@lru_cache(maxsize=100)  # the state one starts from is asked for with each control
+@lru_cache(maxsize=100)  # the state ``home`` is needed for each control
 def shown(cls, **state) -> str:
     """Everything shown in a state, for comparison; the words of a regime that is not met are not shown."""
     widget = cls()
@@ -159,24 +161,24 @@ def shown(cls, **state) -> str:
 
 
 def rounded(found):
-    """The same with each single number as in_seven_digits."""
+    """A result with each single number rounded as by ``in_seven_digits``."""
     if isinstance(found, dict):
         return {name: rounded(each) for name, each in found.items()}
     return float(np.float32(found)) if isinstance(found, float) else found
 
 
 def in_seven_digits(column) -> list | str:
-    """A column to compare, without the digits in which rounding may differ."""
+    """A column rounded to seven digits for comparison, because the last digits may differ by rounding."""
     column = np.asarray(column)
     return column.astype(np.float32).tobytes().hex() if column.dtype.kind == "f" else column.tolist()
 
 
 def daily(found: list, step: int = 2) -> list:
-    """Every other of many states; all of them with EVERY=1, as once a week."""
+    """One in ``step`` of many states; all of them with EVERY=1, as in the weekly run."""
     return found if ALL_OF_THEM else found[::step]
 
 
 def sample(cls, count: int = 60) -> list[dict]:
-    """What the page and Python are compared at: fewer stops of each control where there are many controls."""
+    """The states in which page and Python are compared: with more controls, fewer stops of each."""
     stops = min(9, max(3, 150 // len(cls.controls())))
     return [default(cls), *presets(cls), *around(cls, stops), *scattered(cls, count)]

@@ -1,5 +1,5 @@
-"""Who may know whom: the engine computes, widgets draw, the site is no package, and nothing depends on one
-machine."""
+"""Which package may import which: the engine computes, widgets draw, the site is no package, and nothing
+depends on a particular machine."""
 
 import ast
 import importlib
@@ -42,7 +42,7 @@ def own_files() -> list[Path]:
 
 # -- imports -------------------------------------------------------------------------------------------------
 def test_the_contracts_between_packages_hold():
-    """The contracts of pyproject.toml, as import-linter reads them."""
+    """import-linter checks the contracts in pyproject.toml."""
     command = shutil.which("lint-imports", path=str(Path(sys.executable).parent)) or shutil.which(
         "lint-imports"
     )
@@ -62,7 +62,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """The modules of one ring, in order; none where there is none."""
+    """The modules of one import cycle, in order; an empty list if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -82,7 +82,7 @@ def test_a_deferred_import_counts_and_a_ring_is_found():
 
 
 def test_what_panel_serve_runs_imports_nothing_of_the_tests():
-    """site/ is no package, so the contracts do not see it."""
+    """import-linter's contracts cover packages only, and site/ is none."""
     for path in (ROOT / "site").glob("*.py"):
         assert not re.search(
             r"^\s*(?:from|import) (?:tests|bench)\b", path.read_text(encoding="utf-8"), re.MULTILINE
@@ -122,22 +122,22 @@ def test_site_is_no_package():
 
 # -- drawing may do arithmetic, a formula belongs to the engine ---------------------------------------------
 POWERS = (ast.Pow, ast.MatMult)
-COUNTING = (ast.FloorDiv, ast.Mod)  # of whole numbers known when it is compiled: a place in a list
+COUNTING = (ast.FloorDiv, ast.Mod)  # allowed on whole numbers known at compile time: an index into a list
 DRAWING = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-# Of numpy: what picks, arranges, adds up or rounds. What raises, takes a root or a logarithm is a formula.
+# numpy's functions that select, arrange, add up or round. Powers, roots and logarithms are formulas.
 CHOOSING = """
 where stack array asarray concatenate append take repeat tile reshape ravel transpose flip broadcast_to
 arange linspace geomspace zeros ones full zeros_like ones_like full_like
 sum mean any all max min argmax argmin argsort cumsum diff maximum minimum clip
 abs floor ceil rint sign isfinite isnan ndarray float64 nan inf pi"""
-FORMULAS = {"ops": {"sqrt", "log2_ceil"}, "": {"pow"}}  # the same by other names: {module: functions}
+FORMULAS = {"ops": {"sqrt", "log2_ceil"}, "": {"pow"}}  # formulas in other modules: {module: functions}
 CALCULATORS = {"math", "cmath", "operator", "statistics", "decimal", "fractions"}
 FIGURES = (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
 def number(node, named: dict):
-    """What a node comes to if nothing but written figures goes into it, the module's named ones among them;
-    else None."""
+    """The value of a node that consists only of literal numbers, including numbers that the module has named;
+    None for any other node."""
     parts = list(ast.walk(node))
     names = {part.id for part in parts if isinstance(part, ast.Name)}
     if not all(isinstance(part, FIGURES) for part in parts) or not names <= named.keys():
@@ -147,7 +147,7 @@ def number(node, named: dict):
 
 
 def named_figures(tree) -> dict:
-    """The figures to which a module gives a name, and the units that it imports."""
+    """The numbers to which a module gives a name, and the units that it imports."""
     found = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "engine.base.units":
@@ -158,7 +158,7 @@ def named_figures(tree) -> dict:
 
 
 def written(node) -> bool:
-    """Whether a node is written down, in figures or as a CONSTANT, so that it is no value of a state."""
+    """Whether a node is a literal number or a CONSTANT, and therefore no value of a state."""
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
         return all(written(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
     if isinstance(node, (ast.Subscript, ast.Attribute)):
@@ -167,13 +167,13 @@ def written(node) -> bool:
 
 
 def has_unit(value) -> bool:
-    """Whether a figure is so large or small that it converts a unit or counts something, which no place on a
-    picture does."""
+    """Whether a number is too large or small for a position in a picture, so that it must convert a unit or
+    count something."""
     return value is not None and value != 0 and not 1e-3 < abs(value) < 1e3
 
 
 def factors(node) -> list:
-    """What a chain of × and ÷ is made of."""
+    """The factors of a chain of × and ÷."""
     if isinstance(node, ast.UnaryOp):
         return factors(node.operand)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
@@ -182,7 +182,7 @@ def factors(node) -> list:
 
 
 def of_control(node, controls) -> str:
-    """The control that a value is, or is read from, such as self.gpu.hbm_bytes; else nothing."""
+    """The name of the control that a value is, or is read from, such as self.gpu.hbm_bytes; else nothing."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         if getattr(getattr(node, "value", None), "id", "") == "self":
             return node.attr if node.attr in controls else ""
@@ -191,7 +191,7 @@ def of_control(node, controls) -> str:
 
 
 def counted_places(tree) -> set:
-    """Operators that say a place in a list, `names[i // 2]` or `range(count - 1)`."""
+    """Operators that compute an index into a list, as in `names[i // 2]` or `range(count - 1)`."""
     found = set()
     for node in ast.walk(tree):
         inside = [node.slice] if isinstance(node, ast.Subscript) else []
@@ -230,7 +230,8 @@ def chain_faults(node, controls) -> list[str]:
 
 
 def call_faults(node) -> list[str]:
-    """What is wrong with a function that is named: numpy's beyond choosing, and those that calculate."""
+    """What is wrong with a named function: one of numpy's that does more than select, or one that is a
+    formula."""
     owner, name = (
         (getattr(node.value, "id", None), node.attr) if isinstance(node, ast.Attribute) else ("", node.id)
     )
@@ -415,7 +416,8 @@ MACHINE = re.compile(
 
 
 def test_nothing_depends_on_one_machine():
-    """No absolute path of a machine, no package host, and nothing that stands beside the repository."""
+    """No file contains an absolute path of a machine, a package host, or anything outside of the
+    repository."""
     for path in own_files():
         if path == Path(__file__).resolve() or path.suffix in BINARY:
             continue
@@ -425,8 +427,8 @@ def test_nothing_depends_on_one_machine():
 
 
 def test_a_page_is_waited_for_by_a_function():
-    """An expression is evaluated anew at each look, which the pages' own policy forbids: the first look may
-    do so, and a test passes until a busy machine makes it look twice."""
+    """Playwright evaluates a waiting expression again and again, which the pages' content policy forbids
+    except for the first time. Such a test passes until a busy machine makes it look twice."""
     for path in sorted((ROOT / "tests" / "browser").glob("*.py")):
         for waited in re.findall(r'wait_for_function\(\s*f?"([^"]+)"', path.read_text(encoding="utf-8")):
             assert "=>" in waited, f"{path.name}: {waited}"
@@ -444,8 +446,8 @@ LOOKS_AT_THE_CLOCK = {
 
 
 def test_no_test_holds_a_busy_machine_against_the_page():
-    """How long something takes is measured by the processor's time, or by make bench: beside another program
-    the clock on the wall says twice as much."""
+    """Durations are measured in processor time, or by make bench, because wall-clock time doubles when
+    another program runs."""
     looking = {
         str(path.relative_to(ROOT / "tests"))
         for path in (ROOT / "tests").rglob("*.py")

@@ -1,4 +1,5 @@
-"""What a machine lacks is left out and said once; where nothing may lack, it is a failure."""
+"""Tests of a missing program are skipped, and the program is named once; if no program may be missing, the
+run fails."""
 
 import os
 import re
@@ -15,7 +16,7 @@ ASKS_NODE = "tests/widgets/kit/compiler/test_refusals.py"
 
 
 def run_without_programs(tmp_path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A file of tests that ask node, run where no program is to be found; its cache is its own."""
+    """Runs a file of tests that need node where no program can be found, with a separate pytest cache."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-o", f"cache_dir={tmp_path}", ASKS_NODE]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     env |= {"PATH": str(tmp_path)} | settings

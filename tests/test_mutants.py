@@ -1,5 +1,5 @@
-"""The mutants of ``make mutants``: what is explained in bench/equivalents.toml is one of them still,
-and the tests run as they are run there."""
+"""``make mutants``: every change explained in bench/equivalents.toml is still one of the mutants, and the
+tests can be run the way it runs them."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tests.conftest import ROOT
 
 
 def test_every_explained_change_is_a_mutant_of_its_file():
-    """``explained`` exits with the entry whose line is there no longer, which would stop ``make mutants``."""
+    """``explained`` exits if the line of an entry no longer exists, which would stop ``make mutants``."""
     assert all(len(why) > 20 for why in mutants.explained().values())
 
 

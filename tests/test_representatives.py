@@ -1,4 +1,4 @@
-"""The figures that stand for all have, between them, all that the kit tells figures apart by."""
+"""The representative figures together have every trait by which the kit distinguishes figures."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def test_they_are_few_and_each_is_on_a_chosen_lesson():
 
 
 def collected(every: str) -> int:
-    """How many tests of the hand pytest would run."""
+    """The number of tests of tests/browser's hands that pytest would run."""
     command = [
         sys.executable,
         "-m",

@@ -20,7 +20,8 @@ CASES = {
 
 
 def nodes(name: str) -> list[str]:
-    """A test of each of the question's files, and of each figure or page where each is asked apart."""
+    """A test from each of the question's files, for each figure or page if the question is asked separately
+    for each."""
     asked, found = settled.questions()[name], []
     for pattern in asked.tests:
         file, _, test = pattern.partition("::")
@@ -35,7 +36,7 @@ EVERY_NODE = [node for name in NAMES for node in nodes(name)]
 
 @pytest.fixture
 def all_settled(tmp_path, monkeypatch):
-    """As after a whole run that passed."""
+    """The state after a complete run in which all tests passed."""
     monkeypatch.setattr(settled, "ANSWERED", tmp_path / "settled.json")
     monkeypatch.setattr(settled, "ALL_OF_THEM", False)
     monkeypatch.delenv("CI", raising=False)

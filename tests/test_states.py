@@ -1,4 +1,4 @@
-"""What the states for tests say of themselves."""
+"""The states on which tests try widgets: the stored ones and those that a search finds."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from widgets.kit.widget import all_widgets
 
 @pytest.mark.parametrize("slug", states.FOUND)
 def test_the_state_that_is_kept_is_the_one_that_a_search_finds(slug):
-    """With EVERY=1; where the kept one is the target no longer, it is searched for each time."""
+    """Runs with EVERY=1. If a stored state no longer meets the target, each run has to search for one."""
     cls = all_widgets()[slug]
     assert states.at_the_target(cls) == states.default(cls) | states.FOUND[slug]
     if ALL_OF_THEM:

@@ -1,4 +1,4 @@
-"""What counts as too slow."""
+"""``too_slow`` reports what is over its budget, and nothing else."""
 
 from itertools import count
 

@@ -100,7 +100,7 @@ def small(tmp_path_factory):
 
 
 def files(tree, *changed: str) -> set[str]:
-    """The names of the test files that are touched, as far as no page is needed."""
+    """The names of the touched test files, without tests that need a browser or the built site."""
     found = tree.touched(changed)
     return {Path(file).stem.removeprefix("test_") for file in found.near.keys() - found.only_pages}
 
@@ -177,7 +177,8 @@ def test_a_change_reaches_the_test_that_asks_of_it(real, changed, test, most):
 
 
 def test_a_module_that_few_know_touches_few(real):
-    """Else there would be nothing to choose: each module by way of all lessons, or of all widgets."""
+    """If every module led to all lessons or all widgets, and from there to most tests, nothing could be left
+    out."""
     touched = nearest(real, "engine/executed/rounded_training.py", 4)
     assert 1 <= len(touched) < len(real.tests) / 10
 
@@ -200,7 +201,7 @@ def test_all_that_asks_for_a_page_in_the_browsers_folder_is_left_out(real):
 
 # -- what fits -----------------------------------------------------------------------------------------------
 def noted(**seconds: float) -> dict[str, list]:
-    """As if each of these files had one function of ten tests."""
+    """Noted times as if each of these files had one test function with ten tests."""
     return {f"tests/test_{name}.py": [0, {"test_it": [10, each]}] for name, each in seconds.items()}
 
 
@@ -227,7 +228,7 @@ def test_of_a_file_that_is_too_long_the_quick_functions_are_taken(small):
 
 
 def test_what_is_run_is_noted(tmp_path, monkeypatch):
-    """In processes of their own: the plan is kept, and what each function took is known afterwards."""
+    """Runs pytest in separate processes: only the planned tests run, and their times are noted afterwards."""
     plan = tmp_path / "plan.json"
     file = "tests/test_timing.py"
     names = Tree(ROOT, [file]).tests[file]

@@ -1,4 +1,5 @@
-"""Every public function says what it takes and gives; pyright holds it to that (`python -m pyright`)."""
+"""Every public function annotates its arguments and its result; pyright checks the annotations (`python -m
+pyright`)."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKED = ("engine", "course", "widgets/kit")
-BESIDE_READERS = ROOT / "engine/puzzles"  # run in the page beside the reader's code, as plain as it
+BESIDE_READERS = ROOT / "engine/puzzles"  # runs in the page with the reader's code, as plain Python
 FILES = [
     path
     for folder in CHECKED
@@ -31,7 +32,8 @@ def public_functions(body: list[ast.stmt], before: str = "") -> Iterator[tuple[s
 
 
 def unannotated(source: str) -> list[str]:
-    """What a module's public functions leave open, each as 'function(argument)' or 'function ->'."""
+    """The missing annotations of a module's public functions, each as 'function(argument)' or 'function
+    ->'."""
     found = []
     for name, function in public_functions(ast.parse(source).body):
         own = function.args
@@ -46,7 +48,8 @@ def unannotated(source: str) -> list[str]:
 
 
 def object_fields(source: str) -> list[str]:
-    """Fields of classes that are declared as `object`, of which a checker lets nothing be used."""
+    """Fields of classes that are declared as `object`, with which a type checker allows nothing to be
+    done."""
     return [
         f"{node.name}.{ast.unparse(field.target)}"
         for node in ast.walk(ast.parse(source))

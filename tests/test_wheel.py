@@ -1,8 +1,8 @@
-"""The wheel, as somebody has it who installed it: away from this tree, it plans a run, validates itself,
-imports every widget and serves the course.
+"""The wheel, installed outside of this tree: it plans a run, validates itself, imports every widget and
+serves the course.
 
-WHEEL=… tries one that was made elsewhere, as the workflow does on each system and Python; then --noconftest,
-because only the tests' own installation has what the rest of them needs.
+WHEEL=… tests a wheel that was made elsewhere, as the workflow does on each system and Python. Use
+--noconftest with it, because tests/conftest.py needs packages that are installed only for development.
 """
 
 import json
@@ -37,7 +37,7 @@ print(*{name.__file__ for name in (engine, widgets, course)}, sep="\\n")
 
 ELSEWHERE = "WHEEL" in os.environ
 WAYS = [[], ["--static"]] if ELSEWHERE else [[]]  # here, tests/browser/test_deploy.py tries the other
-SERVED = {  # address -> what is there
+SERVED = {  # address -> words that are found there
     "": "System ML",
     "01-why-distributed/": "Why distributed at all?",
     "memory_stack/": 'data-widget="memory_stack"',
@@ -78,7 +78,7 @@ def installed(wheel, tmp_path_factory):
 
 
 def away(installed: Path, folder: Path) -> dict:
-    """How a command is run away from this tree."""
+    """The arguments for subprocess that run a command outside of this tree."""
     environment = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
     return {"cwd": folder, "env": environment, "text": True, "encoding": "utf-8"}
 
@@ -154,7 +154,7 @@ def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(installed,
     ELSEWHERE, reason="makes a wheel, for which only the tests' own installation has what it takes"
 )
 def test_without_a_build_the_wheel_has_the_rest_and_says_so(tmp_path):
-    """As somebody has it who installs a fresh clone."""
+    """Somebody who installs a fresh clone gets such a wheel."""
     tree, target = tmp_path / "tree", tmp_path / "target"
     tree.mkdir()
     for name in ("pyproject.toml", "README.md", "hatch_build.py"):
@@ -171,7 +171,8 @@ def test_without_a_build_the_wheel_has_the_rest_and_says_so(tmp_path):
 
 
 def test_what_is_pinned_lies_within_what_is_declared():
-    """What is built and tested on is allowed; `make floors` tries the oldest that is."""
+    """The versions used for building and testing are among the allowed ones; `make floors` tries the oldest
+    of these."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.lower().split("==") for line in lines if "==" in line)
     extras = [line for name, extra in PROJECT["optional-dependencies"].items() for line in extra]

@@ -1,11 +1,11 @@
-"""Whether something is computed in time, on a machine that others use as well."""
+"""Checks whether something is computed in time, on a machine that other programs use as well."""
 
 import math
 from collections.abc import Callable, Mapping
 
 from bench import processor
 
-BUSY = 2  # times the budget: what the same steps may take where others share the processor's cores
+BUSY = 2  # times the budget may be used, because other programs may share the processor's cores
 ROUNDS = 3
 
 

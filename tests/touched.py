@@ -33,18 +33,18 @@ TEXTS = (".md", ".html", ".js", ".yml", ".css", ".xhtml")  # what may name other
 NEEDED = {"site": "the built site", "browser": "a browser"}  # fixtures of tests/conftest.py -> what they make
 LAUNCHES = "sync_playwright"  # also starts a browser, wherever it is called
 BUILDS = "course.build"  # also makes a site, wherever Python is started with it
-FEW = 3  # a name that so many files have at most is that of one of them
-# what is read or used there decides no test: (file, definition or "", use or "") -> why
+FEW = 3  # a bare file name counts as a reference if at most so many files have this name
+# reads and uses that cannot change the outcome of a test: (file, definition or "", use or "") -> why
 NOT_FOLLOWED = {
     ("widgets/kit/page/dependencies.py", "", ""): "all sources are read, but only to name their state",
     ("course/lessons.py", "kinds_of_fence", ""): "only the names of the fences are read",
     ("course/lessons.py", "places", ""): "all pages are read, but only to say where a fault stands",
     ("widgets/kit/widget.py", "Widget", "all_widgets"): "only where `panel serve` runs a widget's file",
 }
-FAR = 200  # so many files are everything, and who reads everything is the farthest from each
+FAR = 200  # a reader of so many files reads everything, and counts as the farthest from each of them
 
 
-# -- what a source says of itself ----------------------------------------------------------------------------
+# -- reading one source ----------------------------------------------------------------------------
 class Definition(NamedTuple):
     """A function, class, constant or other statement of a module: what it uses and reads."""
 
@@ -57,7 +57,7 @@ class Definition(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What is read of a Python file."""
+    """The facts that are read from a Python file."""
 
     imports: list[list]  # [module, name or None] of each import statement
     names: dict[str, list]  # a name that an import binds -> [module, name or None]
@@ -96,7 +96,7 @@ def read(text: str, file: str) -> Source:
 
 
 def _both(one: Definition, other: Definition) -> Definition:
-    """A name that is defined twice, or all that has no name."""
+    """The union of two definitions: of a name that is defined twice, or of statements without a name."""
     return Definition(*(a + b if isinstance(a, list) else a or b for a, b in zip(one, other, strict=True)))
 
 
@@ -161,7 +161,7 @@ def _definition(node: ast.stmt, nodes: list[ast.AST]) -> Definition:
 
 
 def _dotted(node: ast.expr) -> str:
-    """a.b.c, or nothing for what is no chain of names."""
+    """The dotted name a.b.c of a node; nothing if the node is not a chain of names."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (before := _dotted(node.value)):
@@ -170,7 +170,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _piece(node: ast.expr | None) -> str:
-    """A string, with * for what is not known of it."""
+    """A string, with * for its unknown parts."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -212,7 +212,7 @@ def _path(node: ast.expr, local: dict[str, list]) -> list | None:
 
 
 def _called(node: ast.Call, local: dict[str, list]) -> list | None:
-    """As ``_path``, of a call."""
+    """The nested lists of ``_path`` for a call."""
     first = node.args[0] if node.args else None
     if isinstance(node.func, ast.Attribute):
         of, name = node.func.value, node.func.attr
@@ -390,7 +390,7 @@ class Tree:
             yield from self.said(word)
 
     def said(self, word: str) -> Iterator[tuple[str, bool, int]]:
-        """What a string names."""
+        """The files that a string names."""
         if "import " in word:
             for module, _, name in IMPORTED.findall(word):
                 inner = f"{module}.{name}"
@@ -418,7 +418,8 @@ class Tree:
         return into
 
     def _of_modules(self) -> Iterator[tuple[tuple, tuple, int]]:
-        """What a module depends on as a whole; a conftest.py is looked at for each of its fixtures."""
+        """The edges from whole modules to what they depend on; a conftest.py is treated fixture by fixture
+        instead."""
         for file, source in self.sources.items():
             code, folder = ("code", file), PurePosixPath(file).parent
             yield code, ("text", file), 0
@@ -444,7 +445,7 @@ class Tree:
                         yield from ((node, ("code", other), 1) for other in beside if other != file)
 
     def _of_definitions(self) -> Iterator[tuple[tuple, tuple, int]]:
-        """What single functions, classes and constants use and read."""
+        """The edges from single functions, classes and constants to what they use and read."""
         for file, source in self.sources.items():
             conftest = file.endswith("conftest.py")
             for name, fields in source.definitions.items():
@@ -472,7 +473,7 @@ class Tree:
                     yield node, ("name", other, name), steps
 
     def _of_texts(self) -> Iterator[tuple[tuple, tuple, int]]:
-        """What pages, templates, scripts and settings name."""
+        """The edges from pages, templates, scripts and settings to the files that they name."""
         for file in self.files:
             if file.endswith(TEXTS) and (self.root / file).is_file():
                 for other, runs, steps in self.mentions(file):
@@ -527,7 +528,7 @@ class Tree:
 
     # -- tests
     def fixtures(self, file: str, definition: Definition) -> Iterator[tuple[str, str]]:
-        """Where the fixtures are that a test or a fixture asks for."""
+        """The places of the fixtures that a test or a fixture requests."""
         for name in definition.needs:
             for holder in (file, *self.conftests(file)):
                 if holder in self.sources and (place := self.place(holder, name)):
@@ -535,7 +536,7 @@ class Tree:
                     break
 
     def conftests(self, file: str) -> list[str]:
-        """From the nearest to the tests' own."""
+        """The conftest.py files for a test, from the nearest to tests/conftest.py."""
         around = [(parent / "conftest.py").as_posix() for parent in PurePosixPath(file).parents]
         return [each for each in around if each in self.sources and each != file]
 
@@ -607,7 +608,7 @@ class Tree:
 
     @staticmethod
     def _own(test: str, changed: set[str]) -> bool:
-        """Whether it is a changed file itself, or one that is named after a changed file."""
+        """Whether a test file is itself changed, or is named after a changed file."""
         name = PurePosixPath(test).stem.removeprefix("test_")
         return test in changed or any(name == PurePosixPath(each).stem.replace("-", "_") for each in changed)
 

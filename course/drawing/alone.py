@@ -1,5 +1,5 @@
-"""A picture of a page as a file of its own, in the colours of paper: for where the page's style sheets do not
-reach, in a notebook or an e-book."""
+"""A picture of a page as a separate file in the colours of paper, for places that the page's style sheets do
+not reach: a notebook or an e-book."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARGIN = 8.0
 
 
 def attributes(kind: str) -> dict[str, str]:
-    """What a class of the page's style sheet comes to."""
+    """The SVG attributes that replace a class of the page's style sheet."""
     mark, _, name = kind.partition("-")
     if mark == "m" and name in looks.LOOKS:
         dashes = {"stroke-dasharray": "3 3"} if looks.LOOKS[name].dashed else {}

@@ -1,4 +1,5 @@
-"""A picture as a figure of a page: both of its arrangements, the same in words, and a caption."""
+"""A picture as a figure of a page: its wide and its narrow arrangement, a description in words, and a
+caption."""
 
 from __future__ import annotations
 

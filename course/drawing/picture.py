@@ -1,4 +1,4 @@
-"""A picture: marks and texts, added one after the other, and the same in words.
+"""A picture: marks and texts, added one after the other, with a description in words.
 
 A picture is drawn twice, WIDE for a column of text and NARROW for a phone, so that its texts have their
 proper size in both. Units are CSS pixels; y counts downwards. A text that would be cut off or overlap another
@@ -147,8 +147,8 @@ class Picture:
     def area(
         self, top: list[tuple[float, float]], bottom: list[tuple[float, float]], look: str, **about: Any
     ) -> None:
-        """What lies between two lines that are given from left to right. It has an outline only where its
-        look is pale: one in the page's colour would hide a narrow peak."""
+        """The area between two lines, each given from left to right. It has an outline only if its look is
+        pale: an outline in the page's colour would hide a narrow peak."""
         if look not in looks.LOOKS:
             raise ValueError(f"there is no look {look!r}; there are {', '.join(looks.LOOKS)}")
         around = [*top, *reversed(bottom)]
@@ -159,7 +159,8 @@ class Picture:
         self._draw(f'<polygon class="m-{look}" stroke-width="{thick}" points="{path}"/>', max(down))
 
     def arrow(self, *points: tuple[float, float], ink: str = "ink-soft", thick: float = 1.5) -> None:
-        """A line through points whose last stretch, vertical or horizontal, ends in a head."""
+        """A line through points with an arrowhead at its end; its last stretch must be vertical or
+        horizontal."""
         (before_x, before_y), (x, y) = points[-2:]
         length = ((x - before_x) ** 2 + (y - before_y) ** 2) ** 0.5
         along = ((x - before_x) / length, (y - before_y) / length)
@@ -197,7 +198,7 @@ class Picture:
 
     @property
     def size(self) -> tuple[str, str]:
-        """Its width and height, as they are written."""
+        """The picture's width and height, as written into the SVG."""
         return f"{self.width:g}", f"{self.height + 3:.0f}"
 
     def svg(self, name: str) -> str:

@@ -1,8 +1,8 @@
-"""The fences that a lesson may use, one module each, which gives ``format``; and the Markdown extension that
-takes them, beside programs in a language that Pygments knows.
+"""The fences that a lesson may use, each in a module that defines ``format``; and the Markdown extension that handles
+them, and programs in a language that Pygments knows.
 
-A fence that is neither, or that does not become one because its head or its end is wrong, stops the build
-with file and line: pymdownx would show it as text.
+A fence of any other kind, or one with a faulty head or end, stops the build with file and line, because pymdownx
+would show it as text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pymdownx.superfences import SuperFencesCodeExtension, highlight_validator
 
 from course import lessons
 
-BEHIND_FENCES = 24  # a preprocessor's place: pymdownx takes the fences at 25
+BEHIND_FENCES = 24  # priority of our preprocessor: just after pymdownx, which handles fences at 25
 HEAD = re.compile(r"[ >]*(?:`{3,}|~{3,})")
 
 
@@ -37,7 +37,7 @@ def _format_of(name: str) -> Callable:
 
 
 def _program(source: str, language: str, css_class: str, options: dict, md: Markdown, **more) -> str:
-    """A fence that is none of ours, in the colours of its language."""
+    """The HTML of a fence that is a program, in the colours of its language."""
     if language:
         try:
             get_lexer_by_name(language)
@@ -50,13 +50,13 @@ def _program(source: str, language: str, css_class: str, options: dict, md: Mark
 
 
 def _written(language: str, source: str) -> str:
-    """A fence with its head, as it stands in the lesson."""
+    """A fence with its head, as written in the lesson."""
     heads = (f"``` {language}\n{source}", f"```{language}\n{source}", f"``` {language}")
     return next((head for head in heads if lessons.places(head)), source)
 
 
 class _Left(Preprocessor):
-    """A fault at a line that begins a fence and is still there when all fences have been taken."""
+    """Raises a fault for a line that begins a fence and is left over after all fences have been replaced."""
 
     def run(self, lines: list[str]) -> list[str]:
         for at, line in enumerate(lines):
@@ -70,7 +70,7 @@ class _Left(Preprocessor):
 
 
 class Fences(SuperFencesCodeExtension):
-    """pymdownx's fences, with ours in place of a list in the settings."""
+    """pymdownx's fences extension with the course's own fences, so that mkdocs' settings need not list them."""
 
     def extendMarkdown(self, md: Markdown) -> None:
         super().extendMarkdown(md)

@@ -4,7 +4,7 @@ examination, one for the lessons' design exercises, to be printed and filled in 
     ``` decisions
     ```
 
-What is asked stands in the missions' own words, and the fields for a layout are the controls of their figures.
+The tasks are in the missions' own words, and the fields for a layout are the controls of the missions' figures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from course.fences.missions import asks
 from engine.exam import missions
 from widgets.kit.widget import all_widgets
 
-CHANGES = 6  # lines for them on a sheet
+CHANGES = 6  # lines on a sheet for changes to the layout
 MISSION, EXAMINATION = "layout_missions", "layout_exam"
 GIVEN = ("mission", "seed", "handed_in")  # controls that are no answer to the task
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""

@@ -4,8 +4,8 @@
     Chat with a 70B: {model: llama3.1-70b, gpu: h100-sxm, per_s: 20, prompt: 1000, output: 300, ttft_s: 1 s, tpot_s: 50 ms}
     ```
 
-Each line is a state to start from: a title and what its fields say, as a reader would type it; a field that it
-does not name has what ``FIELDS`` says. The page opens in the first. The page's own scripts are in
+Each line is a state to start from: a title and the texts of its fields, as a reader would type them. A field that
+is not named keeps its default from ``FIELDS``. The page opens in the first state. The page's own scripts are in
 site/theme/assets/deploy; what they run of the engine is made by course/in_page.
 """
 
@@ -28,7 +28,7 @@ from engine.validation import points
 
 
 class Field(NamedTuple):
-    """A field of the form: what is typed, and in which unit a number alone is meant."""
+    """A field of the form: its default text, and the unit of a number typed without one."""
 
     name: str
     label: str
@@ -47,7 +47,7 @@ FIELDS = (
     Field("tpot_s", "Each further token within", "ms", "50 ms"),
     Field("share", "… for this share of the requests", "%", "90 %"),
 )
-# what may stay empty: no drafts, and the listed price
+# the fields that may stay empty, which means: no drafts, and the listed price
 OWN = (
     Field("drafted", "Drafted tokens a step", "count", ""),
     Field("accepted", "… each kept with probability", "%", "70 %"),
@@ -67,7 +67,7 @@ MEASURED = (
     "spread_experts",
 )  # published points that have both speeds
 
-IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # said of the figure of the frontier, not here
+IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # left out here: this sentence is about the frontier's figure
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="deploy" data-deploy data-programs="{{ programs }}" data-published="{{ published }}">
@@ -145,7 +145,7 @@ def presets(source: str) -> dict[str, dict[str, str]]:
 
 
 def asked(state: dict[str, str]) -> dict[str, str | float]:
-    """What the engine is asked in a state: the texts of the fields as numbers."""
+    """The arguments for the engine in a state: the texts of the fields as numbers."""
     found: dict[str, str | float] = dict(state)
     for field in (*FIELDS, *OWN):
         if not (said := state.get(field.name, "")):
@@ -188,7 +188,7 @@ def published() -> list[dict]:
 
 
 def _alike(key: str) -> list[str]:
-    """The models of the catalogue that a server cannot tell from this one, but for the words they know."""
+    """The models of the catalogue that cost a server the same as this one: they differ at most in vocabulary."""
     asked = catalog.model(key)
     same = ("depth", "hidden", "heads", "kv_heads", "ffn", "experts")
     return [

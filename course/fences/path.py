@@ -9,7 +9,7 @@
       - 10-nd-parallelism.md?topology_placement.ep=8#w-topology_placement: A widget in a state.
     ```
 
-A step's title is that of the page's section, or the question of its widget. An unknown page, anchor, control
+The title of a step is the title of the page's section, or the question of its widget. An unknown page, anchor, control
 or value stops the build with file and line. The page's script (site/theme/assets/js/paths.js) reads the
 finished list.
 """
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path as its fence has it."""
+    """A path as written in its fence."""
 
     key: str
     name: str

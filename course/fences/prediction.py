@@ -58,8 +58,8 @@ OF_A_CHOICE = ("answers", "right")
 OF_A_NUMBER = ("slider", "point", "mark", "per")
 AXES = ("x", "y")
 AS_SHOWN = 0.006  # a readout is rounded to three digits
-LEAST_WORDS = 3  # fewer stand in every text and mean something else
-SMALL = 100  # a smaller count without a unit occurs in every text, so only phrases can give it away
+LEAST_WORDS = 3  # an answer of fewer words occurs in every text and means something else there
+SMALL = 100  # a smaller count without a unit occurs in every text, so only phrases can reveal it
 
 
 def key(question: str) -> str:
@@ -126,7 +126,7 @@ def _choice(options: dict, truth: dict | None, widget: Widget, source: str) -> d
 
 
 def _own_words(options: dict, choice: dict) -> list[str]:
-    """The right answer as the reader chooses it, where it is long enough to mean the same above: "half as long
+    """The words of the right choice, if they are so many that they mean the same in the text above: "half as long
     again", but not "fits"."""
     right = str(options["answers"][choice["right"]]) if choice else ""
     return [right] if len(right.split()) >= LEAST_WORDS else []
@@ -224,10 +224,10 @@ def _phrases(options: dict, name: str, truth: dict | None, source: str) -> list[
     return [phrase.replace("{}", truth["shown"] if truth else "") for phrase in given]
 
 
-# -- where it is seen ----------------------------------------------------------------------------------------
+# -- where the answer is seen ----------------------------------------------------------------------------------------
 def _seen(options: dict, truth: dict | None, widget: Widget, source: str) -> str:
-    """The readout that shows the answer, and the state in which it does, for the page; '' where there is
-    none. A mark on an axis is right only in the fence's own state, so there the figure keeps that state."""
+    """For the page: the readout that shows the answer, and the state in which it does; '' if there is none. With a
+    mark on an axis the figure keeps the fence's own state, because the mark is right only there."""
     said = options["seen"] if "seen" in options else numbers.form(options["asks"])["expression"]
     on_axis, given = "point" in options or "mark" in options, "seen" in options
     if not _is_readout(said):
@@ -281,8 +281,8 @@ def _evaluated(
     reads: Callable[[str], float] | None = None,
 ) -> float:
     """The value of an expression of the lesson, which may query the widget; each readout that it queries is
-    added to ``caught``, with its controls. ``reads`` makes a number of a readout's text: ``quantity``, if
-    nothing else."""
+    added to ``caught``, with its controls. ``reads`` turns a readout's text into a number; by default
+    it is ``quantity``."""
 
     def readout(key: str, **controls: Any) -> float:
         if caught is not None:
@@ -296,7 +296,7 @@ def _evaluated(
     try:
         # a lesson is this repository's own code
         return float(eval(expression, numbers.names(expression) | asks))
-    except LessonFault:  # of a given name, already with its place
+    except LessonFault:  # a fault in a given name, which already names its place
         raise
     except KeyError as error:
         said = (
@@ -321,7 +321,7 @@ AMOUNT = re.compile(r"(?P<dollar>\$?)(?P<amount>[−-]?\d[\d,]*(?:\.\d+)?)(?P<ga
 
 
 def _words(_: str) -> float:
-    """A readout in words has no value to compare."""
+    """NaN, because a readout in words has no value to compare."""
     return math.nan
 
 

@@ -1,10 +1,10 @@
 """The Markdown fence for an excerpt of a trace, drawn as the lanes that a profiler shows.
 
     ``` trace
-    recorded: ddp_step               a recording of record/ that is a trace, or
-    measured: linear_step            the same of measure/, once a GPU has been measured, or
-    executed: 1f1b                   a schedule, run: then `stages`, `micro_batches`, `forward_ms`, `backward_ms`
-                                     and `message_ms` say of what
+    recorded: ddp_step               a trace that record/ has recorded, or
+    measured: linear_step            a trace that measure/ has measured on a GPU, or
+    executed: 1f1b                   a schedule to execute; `stages`, `micro_batches`, `forward_ms`,
+                                     `backward_ms` and `message_ms` give its size
     title: What it is a picture of.
     from_ms: 20                      the excerpt, if it is not the whole
     to_ms: 90
@@ -30,7 +30,7 @@ from engine.executed.profile import MILLISECOND, Profile
 from engine.one_gpu import profiles
 
 SOURCES = ("recorded", "measured", "executed")
-JOB = ("stages", "micro_batches", "forward_ms", "backward_ms", "message_ms")  # of an executed schedule
+JOB = ("stages", "micro_batches", "forward_ms", "backward_ms", "message_ms")  # size of an executed schedule
 EXCERPT = ("from_ms", "to_ms", "lanes")
 FIELDS = (*SOURCES, "title", *JOB, *EXCERPT, "caption")
 

@@ -2,7 +2,7 @@
 
     ``` widget
     name: memory_stack
-    size: 13e9                                  any control, as it stands in a link
+    size: 13e9                                  any control, as written in a link
     predict: One H100 holds the state of about …     what a reader answers before the figure is
     asks: h100.hbm_bytes / 16 | params          uncovered: fences/prediction.py says what may stand here
     why: The state takes `#!n 16 * 5e9 | GB` …

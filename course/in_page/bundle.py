@@ -1,5 +1,5 @@
-"""What a page runs of the engine: the modules that it needs, in order, and their tables, as one JavaScript
-module for each such page."""
+"""The part of the engine that a page runs: the modules that it needs, in order, and their tables, as one
+JavaScript module for each such page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from widgets.kit.page.dependencies import DISCOVERY, ROOT, beside
 
 
 class Bundle(NamedTuple):
-    """One page's: the modules that it calls, and the tables that these read."""
+    """The bundle of one page: the modules that it calls, and the tables that these read."""
 
     wanted: tuple[str, ...]
     tables: tuple[str, ...]
@@ -37,7 +37,7 @@ BUNDLES = {
     "fit": Bundle(("engine.launch.fit_page",), (*CATALOG, *FITTED)),
     "deploy": Bundle(("engine.launch.deploy_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
-# what the page has in its own form: site/theme/assets/fit/library.js
+# the modules that the page replaces by its own code in site/theme/assets/fit/library.js
 LIBRARY = tuple(
     f"engine.{name}"
     for name in ("catalog.files", "base.discovery", "base.hashing", "base.printing", "base.program")
@@ -45,17 +45,17 @@ LIBRARY = tuple(
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
-UNUSED = ("source", "checked", "note", "url")  # of an entry of a table
+UNUSED = ("source", "checked", "note", "url")  # keys of a table's entry that a page does not need
 RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 
 
 def files() -> dict[str, str]:
-    """File name -> contents of what the pages fetch beside the theme's scripts."""
+    """File name -> contents of the scripts that the pages fetch in addition to the theme's."""
     return {f"assets/{page}/engine.js": script(page) for page in BUNDLES}
 
 
 def script(page: str) -> str:
-    """The JavaScript module of a page: it gives ``modules``."""
+    """The JavaScript module of a page, which exports ``modules``."""
     name = f"{page}.engine.{digest(*(place.read_text(encoding='utf-8') for place in RUNTIME))}"
     return kept(
         name, lambda: _script(page).encode(), (__name__, *BUNDLES[page].wanted, *ordered(page))
@@ -83,19 +83,20 @@ def _script(page: str) -> str:
 
 
 def _given(file: Path) -> set[str]:
-    """What a file of the runtime exports."""
+    """The names that a file of the runtime exports."""
     text = file.read_text(encoding="utf-8")
     return set(re.findall(r"^export (?:const|function|class) (\$\w+)", text, re.MULTILINE))
 
 
 def _helpers(body: str) -> str:
-    """The import of what compiled programs call."""
+    """The import statement for the helpers that compiled programs call."""
     used = [name for name in HELPERS if re.search(rf"(?<![.\w]){name}\(", body)]
     return f'import {{ {", ".join(used)} }} from "../widget/numbers.js";\n' if "$compiled(" in body else ""
 
 
 def compiled(name: str) -> str:
-    """A module whose functions the widgets' compiler writes: those that its program calls."""
+    """The JavaScript of a module whose functions the widgets' compiler writes, with the functions that they
+    call."""
     module = importlib.import_module(name)
     root = getattr(module, COMPILED[name])
     marked: Any = root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None)

@@ -1,5 +1,5 @@
-"""The names that a page knows: Python's own, those that JavaScript keeps for itself, and those that a body of
-code gives."""
+"""The names that a page knows: Python's own, those that JavaScript reserves, and those that a body of code
+assigns."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ BUILT_IN_METHODS = frozenset(
 
 
 def own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes of a body but those inside functions and classes of its own."""
+    """All nodes of a body, except those inside functions and classes that it defines."""
     todo: list[ast.AST] = list(body)
     while todo:
         node = todo.pop()
@@ -164,7 +164,7 @@ def own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def assigned(body: list[ast.stmt]) -> Iterator[str]:
-    """The names that a body gives."""
+    """The names that a body assigns or defines."""
     inside: set[int] = set()
     for node in own_nodes(body):
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):

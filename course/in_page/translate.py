@@ -1,10 +1,10 @@
-"""A module of plain Python as JavaScript.
+"""Translates a module of plain Python into JavaScript.
 
-What means what: a float is a number, an int a BigInt (so that the two stay apart, as in Python), a list an
-Array, None null. Tuples, dictionaries and sets are classes of python.js. An attribute ``x.name`` is the
-property ``$name``, which keeps it apart from JavaScript's own; the methods of Python's types stand under such
-names on JavaScript's. Operators are functions (``$add``) whose first line is the way of two floats. What is
-not known here stops the build.
+How Python's values are represented: a float is a number, an int a BigInt (so that the two stay distinct, as
+in Python), a list an Array, None null. Tuples, dictionaries and sets are classes of python.js. An attribute
+``x.name`` is the property ``$name``, which keeps it apart from JavaScript's own; the methods of Python's
+types are added to JavaScript's types under such names. Operators are functions (``$add``) that handle two
+floats in their first line. Anything that this module cannot translate stops the build.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from course.in_page.names import BUILTINS, RESERVED, assigned, yields
 from course.strict_yaml import Refused
 
-LAZY = ("any", "all", "next", "iter")  # what need not see all of a generator
+LAZY = ("any", "all", "next", "iter")  # functions that may stop before the end of a generator
 OPERATORS = {
     ast.Add: "$add",
     ast.Sub: "$sub",
@@ -44,7 +44,7 @@ TYPED = ("NamedTuple", "TypedDict", "Protocol")
 
 
 class Module:
-    """One module on its way: its text is ``body``."""
+    """A module that is being translated; ``body`` is its JavaScript."""
 
     def __init__(self, name: str, path: Path, known: frozenset[str], methods: frozenset[str]) -> None:
         self.name, self.path, self.known, self.methods = name, path, known, methods
@@ -53,9 +53,9 @@ class Module:
         self.counted = 0
         self.annotating: frozenset[str] = frozenset()
 
-    # -- what a module gives --------------------------------------------------------------------------------
+    # -- the module --------------------------------------------------------------------------------
     def body(self) -> str:
-        """The module as an expression: an object of its names."""
+        """The module as a JavaScript expression: an object with the module's names."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
         self.annotating = frozenset(self.dropped(tree.body))
         names = set(assigned(tree.body)) - self.annotating
@@ -157,7 +157,7 @@ class Module:
         return f"throw {value if isinstance(node.exc, ast.Call) else f'{value}()'};\n"
 
     def annotates(self, node: ast.expr | None) -> bool:
-        """Whether a value serves annotations alone: Texts = str | Iterable[str]."""
+        """Whether an assignment only serves annotations, such as Texts = str | Iterable[str]."""
         if len(self.scopes) > 1 or node is None:
             return False
         return any(isinstance(each, ast.Name) and each.id in self.annotating for each in ast.walk(node))
@@ -187,7 +187,7 @@ class Module:
         return f"{to} = {how}({to}, {self.of(node.value)});\n"
 
     def put(self, target: ast.expr, value: str) -> str:
-        """A value into a target."""
+        """The statement that assigns a value to a target."""
         if isinstance(target, ast.Subscript):
             return f"$setitem({self.of(target.value)}, {self.of(target.slice)}, {value});\n"
         if isinstance(target, ast.Tuple) and any(isinstance(each, ast.Subscript) for each in target.elts):
@@ -198,7 +198,7 @@ class Module:
         return f"{';' if pattern[0] == '[' else ''}{pattern} = {value};\n"
 
     def target(self, target: ast.expr) -> str:
-        """What stands on the left of an assignment."""
+        """The left side of an assignment."""
         if isinstance(target, ast.Name):
             return self.named(target, target.id)
         if isinstance(target, ast.Attribute):
@@ -261,7 +261,8 @@ class Module:
         return f"{self.local(node.name)} = {value};\n"
 
     def function(self, node: ast.FunctionDef, head: str, method: bool = False, of: str = "this") -> str:
-        """A function with what keywords need to know of it; a method's first argument is ``this``."""
+        """A function, with the names of its parameters for calls with keywords; a method's first argument is
+        ``this``."""
         arguments = [*node.args.posonlyargs, *node.args.args]
         me, arguments = (arguments[0].arg, arguments[1:]) if method else ("", arguments)
         text = self.routine(node.args, arguments, node.body, head, me, of)
@@ -274,7 +275,8 @@ class Module:
         return f"{json.dumps(names)}{', true' if a.kwarg else ''}"
 
     def parameters(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
-        """With defaults, which are worked out at the call: so they must be such that this is the same."""
+        """The parameters with their defaults. JavaScript evaluates a default at each call, Python once, so
+        only defaults for which this makes no difference are allowed."""
         defaults = [None] * (len(arguments) - len(a.defaults)) + list(a.defaults)
         each = []
         for argument, default in (*zip(arguments, defaults), *zip(a.kwonlyargs, a.kw_defaults)):
@@ -371,7 +373,7 @@ class Module:
         return f"{before}{self.local(node.name)} = {made};\n{after}"
 
     def field(self, node: ast.AnnAssign) -> tuple[str, tuple[str, str], bool]:
-        """(what comes before the class, (name, default), whether it is given)."""
+        """A field of a class: (code to put before the class, (name, default), whether it has a default)."""
         name = node.target.id if isinstance(node.target, ast.Name) else ""
         value = node.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "field":

@@ -25,8 +25,8 @@ KINDS = ("rule", "property", "breaks", "exercise", "case")
 
 
 def small_print(lesson: lessons.Lesson | None, anchor: str) -> str:
-    """How far off this rule of a lesson is, in which domain; "" of a rule that no model can be held
-    against."""
+    """The sentence about how far off this rule of a lesson is, and in which domain; "" for a rule without a
+    model to compare it with."""
     said = rules.sentences(lesson.name, anchor) if lesson else ""
     return units.unbroken(said).replace("'", "’")
 

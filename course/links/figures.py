@@ -42,7 +42,7 @@ WORDS = r"\[(?P<words>[^\[\]]+)\]"
 LINK = WORDS + r'(?P<piece>\(figure(?::(?P<slug>[^\s)"]*))?(?:\s+"(?P<state>[^"]*)")?\s*\))'
 LIGHT = WORDS + r"(?P<piece>\{(?P<options>\s*\w+:[^{}]*)\})"
 SECTION = re.compile(r"^## ", re.MULTILINE)
-UNTIL_LAST = "button"  # the element of both until the last step, because other extensions leave buttons alone
+UNTIL_LAST = "button"  # stands for a link or a light until ``Last``, since other extensions ignore buttons
 AS_THE_READER_HAS_IT = "…"
 TO_SAY = {"lights": "what it lights", "figure": "another figure of the page"}
 
@@ -89,7 +89,8 @@ def of_fence(text: str, slug: str) -> dict[str, str]:
 
 # -- the two forms -------------------------------------------------------------------------------------------
 def told(written: str) -> tuple[dict[str, str], bool]:
-    """What a link sets, and whether all else stays as the reader has it, which a last "…" says."""
+    """The controls that a link sets, and whether the others stay as the reader has them (a final "…" says
+    so)."""
     rest = written.rstrip().removesuffix(AS_THE_READER_HAS_IT)
     keeps = rest != written.rstrip()
     return options(rest.rstrip().removesuffix(",") if keeps else written), keeps
@@ -126,7 +127,8 @@ class Source(Preprocessor):
 
 
 class Place:
-    """The page of a piece of text; a box quoted on another page still belongs to its lesson."""
+    """The page that a piece of text belongs to: its lesson, even if the box with it is quoted on another
+    page."""
 
     def __init__(self, md: Markdown, piece: str) -> None:
         page: Any = md
@@ -188,7 +190,7 @@ class Lights(Pieces):
     """Words that highlight a part of a figure: ``[words]{lights: part}``."""
 
     def attributes(self, m: re.Match[str], place: Place) -> dict[str, str]:
-        """What it highlights, with a description in words."""
+        """The part that the words highlight, with a description in words."""
         asked = options(m["options"])
         if wrong := [key for key in asked if key not in TO_SAY]:
             says = ", ".join(f"{key} ({what})" for key, what in TO_SAY.items())

@@ -36,7 +36,7 @@ ENTRY = re.compile(
     r"\})?\n\n(?P<text>(?:.+\n)+)",
     re.MULTILINE,
 )
-FIRST = re.compile(r"[\[\\]?(.)")  # of a form's pattern: its first letter, which may be of either case
+FIRST = re.compile(r"[\[\\]?(.)")  # finds the first letter of a form's pattern, which may be of either case
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from markdown.util import AtomicString
 
 LEFT_ALONE = {"a", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "math", "summary", "button", "figure"}
 
-# text -> (start, end, link) for each piece of it that becomes a link, in order; a link has the words of its
-# piece.
+# A function from a text to (start, end, link) for each piece that becomes a link, in order. The words of a
+# link are those of its piece.
 Finder = Callable[[str], Iterable[tuple[int, int, etree.Element]]]
 
 

@@ -1,2 +1,2 @@
-"""What is made of the built pages beside the site: the book, as a page, a PDF and an EPUB; slides, notebooks,
-and packages for a learning system."""
+"""Makes other forms of the course from the built pages: the book as a page, a PDF and an EPUB; slides;
+notebooks; and packages for a learning system."""

@@ -58,7 +58,7 @@ WORTHLESS_ON_PAPER = ("data-expr", "tabindex", "role", "aria-level")
 class Chapter:
     """One page of the course while it is turned into a chapter."""
 
-    name: str  # of its folder; also the prefix of each of its ids
+    name: str  # of the page's folder; also the prefix of each of its ids
     mark: str  # 03 for a lesson, B for an appendix
     article: Element
     description: str
@@ -70,7 +70,7 @@ class Chapter:
         return html_tree.text(next(element for element in self.article.iter() if element.tag in ("h1", "h2")))
 
     def id(self, anchor: str) -> str:
-        """An anchor of the page as it is named in the book."""
+        """The id in the book for an anchor of the page."""
         return f"{self.name}--{anchor}" if anchor else self.name
 
 
@@ -111,7 +111,7 @@ def article_of(html: str, name: str) -> tuple[str, str]:
 
 
 def read(name: str, article: str, description: str) -> Chapter:
-    """A chapter, as its page has it."""
+    """A chapter with the contents of its page, not yet changed for the book."""
     root = html_tree.parse(article)
     html_tree.remove(root, lambda one: "headerlink" in html_tree.classes(one))
     mark = lessons.number_of(name) or chr(ord("A") + REFERENCE.index(name))
@@ -120,8 +120,8 @@ def read(name: str, article: str, description: str) -> Chapter:
 
 # -- turning a page into a chapter ---------------------------------------------------------------------------
 def lead_inside(chapter: Chapter, names: set[str]) -> None:
-    """Make ids unique in the book; links to its pages stay inside it, and those to other pages of the site
-    are marked."""
+    """Make ids unique in the book. Links to pages in the book become links inside it; links to other pages of
+    the site are marked."""
     page = f"{HERE}{chapter.name}/"
     for element in chapter.article.iter():
         if "id" in element.attrib:
@@ -137,7 +137,7 @@ def lead_inside(chapter: Chapter, names: set[str]) -> None:
 
 
 def _address(where: str, names: set[str]) -> str:
-    """A link's resolved address, as it is in the book."""
+    """The address in the book for the resolved address of a link."""
     if not where.startswith(HERE):
         return where
     parts = urlsplit(where)
@@ -329,7 +329,8 @@ def sheets(site: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Printed:
-    """A chapter as it stands in the book. Of an answer: where it stands, of what it is, and its text."""
+    """A chapter, ready for the book. For each answer: its place, the figure or exercise it belongs to, and
+    its text."""
 
     name: str
     mark: str
@@ -342,8 +343,8 @@ class Printed:
 
 
 def printed(site: Path, name: str, names: list[str]) -> Printed:
-    """The chapter made of a built page; it is kept while that page and its widgets are the same. ``names``
-    are those of all chapters."""
+    """The chapter made from a built page; it is cached until that page or its widgets change. ``names`` are
+    the names of all chapters."""
     html, description = article_of((site / name / "index.html").read_text(encoding="utf-8"), name)
     shown = set(re.findall(r'data-widget="(\w+)"', html))
     widgets = (module.depends_on(all_widgets()[slug]) for slug in sorted(shown))
@@ -391,8 +392,8 @@ def _templates() -> Environment:
 
 
 def running_heads(volumes: list[tuple[str, list[Printed]]]) -> str:
-    """CSS that puts each part's title above its pages. A chapter's own could not stand there: another head
-    takes another page, and each chapter would leave half a page empty behind it."""
+    """CSS that puts each part's title above its pages. A chapter's title cannot be used, because a new
+    running head needs a new page, and each chapter would leave half a page empty."""
     return "".join(
         f"@page {page_name(at)} {{ @top-right {{ content: {json.dumps(title, ensure_ascii=False)}; }} }}\n"
         for at, (title, _) in enumerate(volumes, 1)
@@ -431,7 +432,8 @@ def pages(site: Path) -> dict[str, str]:
 
 
 def _on_paper(why: str) -> Markup:
-    """An answer's text, which was removed from the page before that was prepared for paper."""
+    """An answer's text, prepared for paper separately, because it was removed from the page before the page
+    was."""
     box = html_tree.parse(f"<div>{why}</div>")
     take_off_the_screen(box)
     return Markup(html_tree.inner(box))

@@ -34,13 +34,13 @@ CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
 <rootfiles><rootfile full-path="EPUB/package.opf" media-type="application/oebps-package+xml"/></rootfiles>
 </container>
 """
-PHONE_EM, READER_EM = (26.0, 38.0)  # of a table's letters: what a phone, and a small reader, has room for
-GAP_EM = 0.7  # of it between two columns
-BARS = (("compute", 2), ("hbm", 6), ("link", 3), ("network", 1))  # of the cover, as on the book's title page
+PHONE_EM, READER_EM = (26.0, 38.0)  # width of a phone and of a small e-reader, in a table's font size
+GAP_EM = 0.7  # space between two columns, in the same unit
+BARS = (("compute", 2), ("hbm", 6), ("link", 3), ("network", 1))  # on the cover, as on the book's title page
 
 
 def written(site: Path, pictures: dict[str, bytes], public: str, now: datetime | None = None) -> bytes:
-    """The e-book, made of the built site. ``pictures`` are the figures by their ids in the book; ``public``
+    """The e-book, made from the built site. ``pictures`` are the figures by their ids in the book; ``public``
     is where the course is published, '' if that is unknown."""
     files = contents(book.all_printed(site), pictures, public)
     package = _page("epub-package.opf", files=_listed(files), modified=_stamp(now), **_about())
@@ -72,7 +72,7 @@ def _about() -> dict[str, str]:
 def contents(
     volumes: list[tuple[str, list[Printed]]], pictures: dict[str, bytes], public: str
 ) -> dict[str, str | bytes]:
-    """File -> contents of all but the package's own, in reading order."""
+    """File -> contents, in reading order, of all files except those that describe the package."""
     about = _about() | {"version": edition.version(), "public": public}
     files: dict[str, str | bytes] = {
         "cover.xhtml": _page("epub-cover.xhtml", **about),
@@ -136,8 +136,8 @@ def _cover() -> str:
 
 
 def _listed(files: dict[str, str | bytes]) -> list[dict[str, str]]:
-    """Of each file what the package says of it: an id, its type, its properties, and whether it is read in
-    order."""
+    """The package's entry for each file: an id, a type, properties, and whether the file is part of the
+    reading order."""
     found = []
     for name, content in files.items():
         kind = Path(name).suffix
@@ -168,7 +168,7 @@ class _Chapter:
         self.markup = Markup()
 
     def body(self) -> _Chapter:
-        """The same, with its markup made and its pictures gathered."""
+        """The chapter's markup; its pictures are collected on the way."""
         html = _environment().get_template("epub-body.html").render(chapter=self.chapter)
         root = html_tree.parse(html)
         html_tree.remove(root, lambda one: one.tag == "svg" and "narrow-form" in classes(one))
@@ -187,7 +187,8 @@ class _Chapter:
         return self
 
     def lead(self, link: Element) -> None:
-        """Within the book a link names the file; to the rest of the course it needs an address."""
+        """Change a link: inside the book it names the chapter's file, to the rest of the course it needs the
+        public address."""
         where = link.attrib["href"]
         if where.startswith("#"):
             link.set("href", self.inside(where[1:]))
@@ -197,7 +198,7 @@ class _Chapter:
             link.tag, link.attrib = "span", {}
 
     def inside(self, address: str) -> str:
-        """Where an id of the book stands: each chapter's begin with its name."""
+        """The file that contains an id of the book; ids begin with the name of their chapter."""
         name, _, rest = address.partition("--")
         return f"{name}.xhtml#{address}" if rest else f"{name}.xhtml"
 
@@ -211,8 +212,8 @@ class _Chapter:
         return Element("img", {"src": name, "alt": html_tree.text(next(svg.iter("title")))})
 
     def figure(self, still: Element, above: dict[Element, Element]) -> None:
-        """A figure's picture, as the book's page has drawn it, straight under its title: the less that has to
-        stay together, the less of a page is left empty before it."""
+        """A figure's picture, as drawn on the book's page, directly under its title. Little has to stay
+        together this way, so little of a page is left empty before a figure."""
         place, title = html_tree.first(still, "still-picture"), html_tree.first(still, "still-title")
         card, settings = above[place], html_tree.first(still, "still-settings")
         card.remove(settings)
@@ -221,14 +222,14 @@ class _Chapter:
         name = f"pictures/{still.attrib['id']}.png"
         self.drawn[name] = self.taken[still.attrib["id"]]
         place.append(Element("img", {"src": name, "alt": html_tree.text(title)}))
-        for caption in still.iter("figcaption"):  # which XHTML wants as a child of the figure itself
+        for caption in still.iter("figcaption"):  # XHTML wants a caption as the child of a figure
             caption.tag = "div"
             caption.set("class", "caption")
 
 
 def as_cards(table: Element) -> None:
-    """Marks a table that a narrow page would cut: there each of its rows becomes a card, in which a column's
-    heading stands before the value (epub.css)."""
+    """Marks a table that is too wide for a narrow page. On such a page each row becomes a card, in which a
+    column's heading comes before its value (epub.css)."""
     head = next(table.iter("thead"), None)
     rows = [list(row) for row in table.iter("tr")]
     needs = sum(max(map(_least_em, column)) for column in zip(*rows))
@@ -243,7 +244,7 @@ def as_cards(table: Element) -> None:
 
 
 def _least_em(cell: Element) -> float:
-    """The width under which a cell does not go, in a table's letters: that of its longest word."""
+    """The least width of a cell, which is that of its longest word, in the table's font size."""
     words = html_tree.text(cell).split() or [""]
     return GAP_EM + max(lettering.width(word, 1.0, bold=cell.tag == "th") for word in words)
 
@@ -259,7 +260,8 @@ def _xhtml(root: Element) -> str:
 
 
 def _require_ids(elements: Iterable[Element]) -> None:
-    """An id that begins with a digit is none in older readers; ours begin with a lesson's number."""
+    """Makes all ids valid: ours begin with a lesson's number, and older readers ignore an id that begins with
+    a digit."""
     for element in elements:
         for key in ("id", *book.NAMES_AN_ID):
             if key in element.attrib:
@@ -271,7 +273,7 @@ def _require_ids(elements: Iterable[Element]) -> None:
 
 
 def valid(name: str) -> str:
-    """An id as XML wants it."""
+    """An id in a form that XML allows."""
     return f"c{name}" if name[:1].isdigit() else name
 
 

@@ -1,4 +1,4 @@
-"""Which version this is."""
+"""The version of the course."""
 
 import tomllib
 from importlib import metadata
@@ -8,7 +8,8 @@ PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def version() -> str:
-    """What pyproject.toml says, or where there is none, what was installed (which was packed from it)."""
+    """The version in pyproject.toml or, without that file, the version of the installed package, which was
+    built from it."""
     if PROJECT.is_file():
         return tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
     return metadata.version("system-ml")

@@ -1,5 +1,5 @@
-"""What the browser tests share: a visit to a page on which nothing may go wrong, and the two ways of serving
-the course."""
+"""Fixtures for the browser tests: a visit to a page on which nothing may go wrong, and the two ways of serving the
+course."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.conftest import PATIENCE_MS
 from widgets.kit.widget import all_widgets
 
 ICON = "/favicon.svg"
-AHEAD = "prefetch"  # what was asked for in case it is needed, and is let go of with the page
-# a word on the machine, not on the page
+AHEAD = "prefetch"  # requests for files that may be needed later; they are dropped with the page
+# messages about the machine, not about the page
 SLOW = "was preloaded using link preload but not used within a few seconds"
 
 expect.set_options(timeout=PATIENCE_MS)  # as long as for all else
@@ -35,12 +35,12 @@ def served(site):
 
 @pytest.fixture(params=["static", "served"])
 def origin(request):
-    """Each of the two ways in turn."""
+    """The address of the course, served in each of the two ways in turn."""
     return request.getfixturevalue(request.param)
 
 
 VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
-# what a test may do to a tab that the next address does not undo
+# the calls on a tab whose effects outlast the page, so that a tab with such a call is not used again
 LASTING = (
     "add_init_script",
     "close",
@@ -58,10 +58,9 @@ LASTING = (
 
 
 class Visit:
-    """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
-    another, but for files in the browser's cache, and a tab that a test left as it was: the next page finds the
-    site's scripts compiled in it, where those of a new tab take a third of a second. A lesson has only the
-    figures that are asked for, where some are."""
+    """A reader's browser window; it notes errors that a reader must never meet. Windows share nothing except the files in
+    the browser's cache, and a tab that a test has not changed: in such a tab the site's scripts are already compiled,
+    which takes a third of a second in a new one. If ``figures`` are given, a lesson contains only these."""
 
     def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
         self.own = browser.new_context(**VIEWPORT | settings)
@@ -81,13 +80,13 @@ class Visit:
         return self.own
 
     def start(self, predictions: bool = False, figures: Sequence[str] | None = None) -> None:
-        """A page for a reader who was never here, and wants no figure covered (test_predictions.py has the
-        others)."""
+        """Open a page for a new reader. Figures do not wait for a prediction, unless ``predictions`` asks for it
+        (as test_predictions.py does)."""
         self.page = self.page or self.tab()
         for origin in self.origins:
             self.tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
         self.own.clear_cookies()
-        self.firsts = [] if predictions else [NOT_COVERED]  # what runs before a page's own scripts
+        self.firsts = [] if predictions else [NOT_COVERED]  # scripts that run before a page's own
         if figures is not None:
             self.firsts.append(ALONE % json.dumps(figures))
         self.added = [
@@ -97,7 +96,7 @@ class Visit:
         self.begin()
 
     def tab(self) -> Page:
-        """A new one, in which whatever goes wrong is noted."""
+        """A new tab, in which every error is noted."""
         page = self.own.new_page()
         page.on(
             "console",
@@ -113,7 +112,7 @@ class Visit:
         page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
         self.tools = self.own.new_cdp_session(page)
         self.tools.send("Page.enable")
-        self.marked = False  # whether a test has done to the tab what lasts
+        self.marked = False  # whether a test has changed the tab in a way that lasts
         for name in LASTING:
             setattr(page, name, self.marks(getattr(page, name)))
         return page
@@ -126,7 +125,7 @@ class Visit:
         return done
 
     def leave(self) -> None:
-        """Closes the window, whose context may be taken again, with its tab where nothing has marked that."""
+        """Closes the window. Its context may be used again, and also its tab, unless a test has changed it."""
         self.leaving = True
         if self.changed:
             self.own.close()
@@ -138,7 +137,7 @@ class Visit:
         self.page = kept
 
     def emptied(self) -> bool:
-        """Whether the tab holds nothing any more of the page that it showed."""
+        """True if nothing of the last page is left in the tab."""
         if not self.scripts:
             return False
         try:
@@ -148,31 +147,31 @@ class Visit:
             self.page.goto("about:blank")
             for script in self.added:
                 self.tools.send("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
-        except Error:  # no page of the course, or one that does not answer
+        except Error:  # this is not a page of the course, or it does not answer
             return False
         return True
 
     def begin(self) -> None:
-        """Nothing has gone wrong yet."""
+        """Start with an empty list of errors."""
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
         self.leaving = False
-        self.waiting: set[Request] = set()  # what the page that is shown now has asked for
+        self.waiting: set[Request] = set()  # the open requests of the page that is shown now
 
     def fault(self, kind: str, text: str) -> None:
         if SLOW not in text:
             self.faults.append(f"{kind}: {text}")
 
     def asks(self, request: Request) -> None:
-        """Notes what the page waits for. Where it leaves for another of its own accord, or by a link, it waits for
-        nothing any more."""
+        """Notes a request of the page. When the page goes to another address, by a script or a link, its open requests no
+        longer matter."""
         if request.is_navigation_request() and request.frame == self.page.main_frame:
             self.waiting.clear()
         self.waiting.add(request)
 
     def failed(self, request: Request) -> None:
-        """A failed request is a fault, unless the page no longer needs it, or the browser itself asked: it
-        fetches a page's icon late, and drops it when the window goes on or is closed. What a page reads from
-        itself (a puzzle's worker) is dropped with the frame that wanted it."""
+        """A failed request is an error, unless the page no longer needs it or the browser itself made it: a browser
+        fetches a page's icon late, and drops the request when the window goes on or is closed. A request for a blob of
+        the page (a puzzle's worker) is dropped together with the frame that made it."""
         unneeded = (
             self.leaving
             or request not in self.waiting
@@ -184,7 +183,7 @@ class Visit:
             self.fault("request failed", f"{request.url} {request.failure}")
 
     def asked(self, url: str) -> None:
-        if urlsplit(url).netloc:  # data: and blob: ask nobody
+        if urlsplit(url).netloc:  # data: and blob: ask no host
             self.hosts.add(urlsplit(url).netloc)
             self.origins.add(f"http://{urlsplit(url).netloc}")
 
@@ -197,27 +196,27 @@ class Visit:
         return self.page
 
     def forgive(self, *words: str) -> None:
-        """Faults with these words are what the test itself brings about."""
+        """Ignore errors with these words, because the test itself causes them."""
         self.forgiven += words
 
     def left(self) -> list[str]:
-        """What went wrong and is not forgiven; more than one host is always wrong: no request leaves the
-        origin."""
+        """The errors that are not ignored. Requests to more than one host are always an error."""
         wrong = [fault for fault in self.faults if not any(words in fault for words in self.forgiven)]
         return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
 
     def forget(self) -> list[str]:
-        """Leaves the page, and what it kept, so that the next test finds nothing of it; gives what is ``left``."""
+        """Leaves the page and clears what it stored, so that the next test finds nothing of it; returns the errors that are
+        ``left``."""
         left = self.left()
         self.page.evaluate("localStorage.clear()")
-        self.page.goto("about:blank")  # what it breaks off is no fault of the next page
+        self.page.goto("about:blank")  # requests that this interrupts do not count for the next page
         return left
 
 
 @pytest.fixture(scope="session")
 def left_behind():
-    """Settings -> the windows with them that were left, to be taken again: to fill the cache of another takes a
-    processor as long as to show a page."""
+    """Settings -> the windows with these settings that are free to be used again. Filling the cache of a new window takes
+    as much processor time as showing a page."""
     kept: dict[str, list[Visit]] = {}
     yield kept
     for one in chain(*kept.values()):
@@ -252,7 +251,7 @@ def visit(browser, left_behind):
 
 @pytest.fixture(scope="session")
 def windows(browser):
-    """Settings -> one window for all that only look: to open another takes the browser longer than to show a
+    """Settings -> one window for all tests that only look at a page, because opening a window takes longer than showing a
     page in it."""
     opened = {}
 
@@ -269,8 +268,8 @@ def windows(browser):
 
 @pytest.fixture(scope="session", params=sorted(all_widgets()))
 def own_page(request, windows, static):
-    """A widget on its own page, which is opened once; as a session's parameter, so that all that is asked of one
-    widget, by whichever file of tests, comes in turn."""
+    """A widget on its own page. The fixture is a parameter of the session, so that pytest runs all tests of one widget, from
+    all files, one after the other, and the page is opened once."""
     visit = windows({"permissions": ["clipboard-read", "clipboard-write"]})
     visit.begin()
     visit.go(f"{static}{request.param}/")
@@ -280,7 +279,7 @@ def own_page(request, windows, static):
 
 @pytest.fixture
 def glance(windows):
-    """As ``visit``, for a test that keeps nothing in the browser and asks nothing of what others kept."""
+    """Like ``visit``, for a test that stores nothing in the browser and does not depend on what others have stored."""
     opened = []
 
     def look(**settings) -> Visit:
@@ -291,5 +290,5 @@ def glance(windows):
     yield look
     left = [fault for one in opened for fault in one.left()]
     for one in opened:
-        one.page.goto("about:blank")  # what it breaks off is no fault of the next page
+        one.page.goto("about:blank")  # requests that this interrupts do not count for the next page
     assert left == []

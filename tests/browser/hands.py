@@ -1,5 +1,5 @@
-"""A widget as a reader meets it: handles found by their labels, moved with the mouse or keys; words and
-pixels as seen."""
+"""Operates a widget as a reader does: finds controls by their labels, moves them with the mouse or keys, and reads words
+and pixels from the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from widgets.kit.controls import Number
 from widgets.kit.widget import all_widgets
 
-THUMB = 20  # pixels across a slider's handle: its middle stays half of that inside the track
+THUMB = 20  # width in pixels of a slider's handle, whose middle stays half of this inside the track
 PIXELS = """figure => {
   const found = [];
   const look = root => {
@@ -28,7 +28,7 @@ PIXELS = """figure => {
 }"""
 # run before a page's scripts: no figure waits for its reader's prediction
 NOT_COVERED = "try { localStorage.setItem('course.predict', 'off'); } catch { /* nothing may be kept */ }"
-# run before a page's scripts: of its figures only these are there, so that a test of one does not wait for all
+# run before a page's scripts: removes all figures but these, so that a test of one figure does not wait for all
 ALONE = """{
   const kept = %s, goes = figure => kept.includes(figure.dataset.widget) || figure.remove();
   const watch = new MutationObserver(() => document.querySelectorAll("figure.widget").forEach(goes));
@@ -74,13 +74,13 @@ def expected(slug: str, **values) -> dict:
 
 
 def numbers(slug: str) -> list[Number]:
-    """The numbers that a figure leads with."""
+    """The controls for numbers that a figure shows without unfolding."""
     controls = all_widgets()[slug].controls().values()
     return [each for each in controls if each.kind == "number" and not each.more]
 
 
 def drawn(page: Page, slugs: list[str]) -> None:
-    """Each widget of a lesson shows a picture of its own."""
+    """Check that each widget of a lesson shows a picture that differs from the others'."""
     assert page.locator("figure.widget").count() == len(slugs)
     pictures = [Hand(page, slug).pixels() for slug in slugs]
     assert all(len(picture) > 2000 for picture in pictures) and len(set(pictures)) == len(pictures)
@@ -91,17 +91,17 @@ SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (do
 
 
 def enter(page: Page, url: str) -> None:
-    """Go to a page and touch something, so that the shell comes without waiting for the figures. It is there
-    afterwards, and knows the pages that it may navigate to at once."""
+    """Go to a page and touch something, so that the script for navigation loads without waiting for the figures. On return
+    it has loaded, with the list of pages that it can navigate to without loading anew."""
     page.goto(url)
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
-    # the list of pages has come, and is read when the page has a moment; a window behind others may get none
+    # the list of pages has arrived but is read only when the page is idle, which a window in the background may never be
     page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 100 }))")
 
 
 class Hand:
-    """One widget on a page and what a hand does to it."""
+    """One widget on a page, and what a reader's hand can do with it."""
 
     def __init__(self, page: Page, slug: str, live: bool = True):
         self.page, self.slug, self.cls = page, slug, all_widgets()[slug]
@@ -111,14 +111,14 @@ class Hand:
             self.open()
 
     def open(self) -> None:
-        """Uncovers the figure where it waits for a prediction, which it does in a browser that keeps nothing."""
+        """Uncovers the figure if it waits for a prediction, as it does in a browser that has stored no answer."""
         expect(self.figure).to_have_attribute("data-state", re.compile("^(live|asked)$"))
         if self.figure.get_attribute("data-state") == "asked":
             self.figure.locator("[data-show-me]").click()
         self.wait_for("live")
 
     def anew(self, address: str) -> None:
-        """Opened again, in a browser that remembers nothing."""
+        """Open the page again, in a browser that has stored nothing."""
         self.page.evaluate("localStorage.clear()")
         self.page.goto(address)
         self.wait_for("live")
@@ -146,7 +146,7 @@ class Hand:
         return numbers(self.slug)[0].name
 
     def note(self) -> Locator:
-        """Where the widget says what is the matter with it."""
+        """The element in which the widget reports its state or an error."""
         return self.figure.locator("[data-note]")
 
     def pixels(self) -> str:
@@ -159,7 +159,7 @@ class Hand:
         return self.pixels()
 
     def says(self, **values) -> None:
-        """Waits until the words are those that Python gives for these controls."""
+        """Waits until the widget's words are those that Python computes for these controls."""
         wanted = expected(self.slug, **values)
         expect(self.figure.locator("[data-summary]")).to_have_text(wanted["summary"])
         self.page.wait_for_function(
@@ -170,7 +170,7 @@ class Hand:
         assert self.words() == wanted
 
     def predict(self) -> None:
-        """Answers the figure's question, in whichever way it is asked: a choice rightly."""
+        """Answers the figure's question with whatever control it has; of several choices it takes the right one."""
         block = self.figure.locator("[data-predict]")
         if block.get_attribute("data-kind") == "choice":
             block.locator("[data-answer=right]").click()
@@ -201,7 +201,7 @@ class Hand:
         return found
 
     def unfold(self) -> None:
-        """Brings out the controls that a phone folds behind one button."""
+        """Shows the controls that a phone folds behind one button."""
         button = self.figure.locator("[data-unfold]")
         if button.is_visible() and button.get_attribute("aria-expanded") == "false":
             button.click()
@@ -215,16 +215,17 @@ class Hand:
         return self.figure.get_by_role("button", name=label, exact=True)
 
     def at(self, name: str) -> float:
-        """The value at which a slider's handle stands, or that its field holds where it is only typed."""
+        """The value of a slider, or of the field if the number can only be typed."""
         if not self.cls.controls()[name].slider:
             return float(self.field(name).input_value().replace(",", ""))
         return float(self.cls.controls()[name].grid[int(self.handle(name).input_value())])
 
     # -- what a hand does ------------------------------------------------------------------------------------
     def drag(self, name: str, index: int, on_the_way=None) -> float:
-        """Takes a slider's handle with the mouse and drags it to a stop; gives the value there.
+        """Drags a slider's handle to a stop with the mouse; returns the value there.
 
-        Where stops stand closer than pixels, keys go the last few steps. A number without a slider is typed.
+        If stops are closer together than pixels, the last few steps are made with keys. A number without a slider is
+        typed.
         """
         control = self.cls.controls()[name]
         if not control.slider:
@@ -255,7 +256,7 @@ class Hand:
         return self.at(name)
 
     def grip(self, slider: Locator, count: int) -> dict:
-        """Takes hold of the thumb, again where the page moved under the hand, and gives the slider's box."""
+        """Presses the mouse on the slider's handle, again if the page has moved meanwhile; returns the slider's box."""
         for _ in range(3):
             slider.hover()  # scrolls there and waits until it rests
             box = slider.bounding_box()
@@ -284,14 +285,14 @@ class Hand:
                 handle.set_checked(bool(value))
 
     def turn(self, row: Locator, value: int) -> None:
-        """Touches each bit of a row that is not yet as the value has it."""
+        """Clicks each bit of a row that differs from the value."""
         for button in row.get_by_role("button").all():
             wanted = bool(value >> int(button.get_attribute("data-place")) & 1)
             if (button.get_attribute("aria-pressed") == "true") != wanted:
                 button.click()
 
     def move(self, name: str, value: float) -> None:
-        """Brings any control to a value of its grid."""
+        """Sets any control to one of its values."""
         control = self.cls.controls()[name]
         if control.kind in ("number", "player"):
             self.drag(name, control.grid.tolist().index(value))

@@ -1,5 +1,5 @@
-"""What a learning system reads of a package first: imsmanifest.xml (SCORM 2004, 4th edition) and cmi5.xml,
-made of the lessons' own titles and descriptions."""
+"""The manifest of a package, which a learning system reads first: imsmanifest.xml (SCORM 2004, 4th edition)
+or cmi5.xml, made from the lessons' titles and descriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from course import lessons
 from course.lessons import Lesson
 from course.output import book
 
-PASSED = 0.6  # the share of the exercises' numbers that must be right; a system may be told another
+PASSED = 0.6  # the share of the exercises' numbers that must be right, unless a learning system sets another
 COURSE = "System ML"
 
 SPACES = {
@@ -39,7 +39,7 @@ def parts() -> list[Part]:
 
 
 def home() -> str:
-    """What the course's identifiers begin with: its public address, if the build was given one."""
+    """The beginning of the course's identifiers: its public address, if the build was given one."""
     return book.public_home() or "urn:system-ml:"
 
 
@@ -57,7 +57,7 @@ def _below(parent: etree.Element, name: str, text: str = "", **attributes: str) 
 
 # -- SCORM -------------------------------------------------------------------------------------
 def scorm(files: Iterable[str]) -> str:
-    """imsmanifest.xml; ``files`` are all others of the package."""
+    """The text of imsmanifest.xml; ``files`` are all other files of the package."""
     files = sorted(files)
     root = etree.Element("manifest", {"identifier": "system-ml", "version": "1", **SPACES})
     metadata = _below(root, "metadata")
@@ -114,7 +114,7 @@ def _resource(parent: etree.Element, lesson: Lesson) -> None:
 
 
 def _sequencing(parent: etree.Element) -> None:
-    """Lessons may be taken in any order."""
+    """Add the rule that lessons may be taken in any order."""
     sequencing = _below(parent, "imsss:sequencing")
     _below(sequencing, "imsss:controlMode", choice="true", flow="true")
 

@@ -1,6 +1,6 @@
-"""The two packages, made of the built site: each lesson's page gets one script, and its policy is widened
-where it must be, for cmi5, whose address is only known when the learning system launches the page. The
-course's own pages have neither."""
+"""Makes the two packages from the built site. Each lesson's page gets one script. For cmi5 its policy is
+widened as well, because the address to report to is known only when the learning system launches the page.
+The course's own pages have neither."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ROOT = Path(__file__).resolve().parents[3]
 SITE, BUILD = ROOT / "build" / "static", ROOT / "build"
 REPORT = Path(__file__).parent / "report"
 FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "404.html")
-MADE = (1980, 1, 1, 0, 0, 0)  # of every file in a package, so that two of the same course are the same
+MADE = (1980, 1, 1, 0, 0, 0)  # date of every file, so that packages of the same course are identical
 SCRIPT = '<script type="module" src="../assets/lms/{}.js"></script>'
-# what the foot of every page promises, and what is true in a package
+# the promise in the footer of every page, and what the footer has to say in a package
 ALONE = "no request to anyone else; your progress stays in this browser."
 WATCHED = "no request to anyone but your learning system, which is told what you answer in a lesson."
-HERE, ANYWHERE = "connect-src 'self'", "connect-src *"  # of the pages' policy
+HERE, ANYWHERE = "connect-src 'self'", "connect-src *"  # parts of the pages' content policy
 SCORM, CMI5 = "system-ml-scorm2004.zip", "system-ml-cmi5.zip"
 
 
 def of_site(site: Path) -> dict[str, bytes]:
-    """Name -> contents of all that a package takes of the site."""
+    """Name -> contents of the site's files that go into a package."""
     return {
         path.relative_to(site).as_posix(): path.read_bytes()
         for path in sorted(site.rglob("*"))
@@ -36,7 +36,8 @@ def of_site(site: Path) -> dict[str, bytes]:
 
 
 def with_report(files: dict[str, bytes], system: str) -> dict[str, bytes]:
-    """The same with the scripts that report to this kind of system, on the lessons' pages."""
+    """These files, with the scripts that report to this kind of learning system added to the lessons'
+    pages."""
     found = {name: told(contents) if name.endswith(".html") else contents for name, contents in files.items()}
     for lesson in lessons.numbered():
         name = manifests.page(lesson)
@@ -47,7 +48,7 @@ def with_report(files: dict[str, bytes], system: str) -> dict[str, bytes]:
 
 
 def told(page: bytes) -> bytes:
-    """A page whose foot says who is told."""
+    """A page whose footer says to whom results are reported."""
     return page.replace(ALONE.encode(), WATCHED.encode())
 
 
@@ -70,7 +71,7 @@ def packages(site: Path) -> dict[str, dict[str, bytes]]:
 
 
 def write(path: Path, files: dict[str, bytes]) -> None:
-    """A package; what lies beside the manifest is named from the root, as both standards want it."""
+    """Write a package as a zip file, with the manifest at its root, as both standards require."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
         for name, contents in files.items():
             package.writestr(zipfile.ZipInfo(name, MADE), contents, zipfile.ZIP_DEFLATED)

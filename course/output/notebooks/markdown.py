@@ -1,5 +1,5 @@
 """A lesson's page as Markdown: formulas as LaTeX between dollar signs, links to lessons as links to their
-notebooks, pictures inside it, as data. What is a cell of its own (``Cell``) breaks the text."""
+notebooks, pictures embedded as data. Programs that become separate cells (``Cell``) split the text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course.drawing import alone
 from course.html_tree import Element, classes
 
 SPECIAL = re.compile(r"([\\`*_\[\]<$~|])")
-OPENING = re.compile(r"^([#+>-]|\d+(?=[.)]))")  # of a line, where it would begin something else
+OPENING = re.compile(r"^([#+>-]|\d+(?=[.)]))")  # at the start of a line, this would begin a heading or list
 LEFT_OUT = {
     "headerlink",
     "lesson-end",
@@ -53,7 +53,7 @@ BLOCKS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A program between two texts; ``kind`` is what it is for."""
+    """A program between two texts; ``kind`` is its purpose."""
 
     kind: str
     code: str
@@ -61,8 +61,8 @@ class Cell:
 
 @dataclass
 class Writer:
-    """Writes blocks. ``link`` gives a link's address in a notebook, or '' for plain text; ``special`` gives
-    the pieces that an element comes to where it is more than text, or None."""
+    """Writes elements as Markdown. ``link`` returns a link's address in a notebook, or '' for plain text.
+    ``special`` returns the pieces for an element that is more than text, or None."""
 
     link: Callable[[str], str]
     special: Callable[[Element, Writer], list[str | Cell] | None]
@@ -86,7 +86,7 @@ class Writer:
         if tag == "br":
             return "<br>"
         inside = self.line(element, in_table)
-        ends = [_edge(element, 0), _edge(element, -1)]  # a space within belongs outside of the stars
+        ends = [_edge(element, 0), _edge(element, -1)]  # Markdown needs spaces outside of the stars
         if not inside:
             return " " if any(ends) else ""
         if tag in ("em", "i", "strong", "b"):
@@ -104,7 +104,7 @@ class Writer:
 
     # -- blocks ----------------------------------------------------------------------------------------------
     def blocks(self, element: Element) -> list[str | Cell]:
-        """The pieces that the contents of an element come to, in order."""
+        """The pieces for the contents of an element, in order."""
         found: list[str | Cell] = []
         words = Element("p")  # what stands between two blocks
         words.text = element.text
@@ -152,12 +152,12 @@ class Writer:
         return self.blocks(element)
 
     def pieces(self, elements: Iterable[Element], before: str = "") -> list[str | Cell]:
-        """The pieces of several blocks, perhaps with a line before them."""
+        """The pieces of several blocks, after an optional first line."""
         found: list[str | Cell] = [before] if before else []
         return found + [piece for element in elements for piece in self._block(element)]
 
     def _details(self, element: Element) -> list[str | Cell]:
-        """What is folded on the page is folded here, unless there is a cell in it, which cannot be."""
+        """A folded element of the page stays folded, unless it contains a cell, which cannot be folded."""
         summary, *others = element
         inside = self.pieces(others)
         if any(isinstance(piece, Cell) for piece in inside):
@@ -165,8 +165,8 @@ class Writer:
         return folded(self.line(summary), [piece for piece in inside if isinstance(piece, str)])
 
     def _figure(self, element: Element) -> list[str | Cell]:
-        """A picture, its caption, and the same in words. As data, because JupyterLab shows no SVG that is
-        attached."""
+        """A picture, its caption, and its description in words. The picture is embedded as data, because
+        JupyterLab does not show an attached SVG."""
         [drawn] = html_tree.find(element, "wide-form")
         picture = b64encode(alone.svg(drawn)).decode()
         title = next(drawn.iter("title")).text or ""
@@ -217,7 +217,7 @@ def _escaped(words: str | None) -> str:
 
 
 def _begun(words: str) -> str:
-    """A paragraph that is nothing else."""
+    """A paragraph, escaped so that Markdown does not read its beginning as a heading or a list."""
     return OPENING.sub(lambda found: found[1] + "\\" if found[1].isdigit() else f"\\{found[1]}", words)
 
 

@@ -1,4 +1,4 @@
-"""What is right, packed so that nobody who looks at a notebook reads it by accident."""
+"""Packs the right answers, so that nobody who looks at a notebook reads them by accident."""
 
 from __future__ import annotations
 

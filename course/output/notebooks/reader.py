@@ -1,7 +1,7 @@
-"""What the cells of a lesson's notebook call: exercises and puzzles that check themselves, predictions, and
-``%%needs``, which runs a cell where what it needs is there and says what is missing where it is not.
+"""The functions that the cells of a lesson's notebook call: they check exercises, puzzles and predictions.
+``%%needs`` runs a cell if everything that it needs is installed, and otherwise says what is missing.
 
-What is right stands in the notebook too, packed so that nobody reads it by accident.
+The right answers are in the notebook as well, packed so that nobody reads them by accident.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Said(str):
 
 
 class Page(NamedTuple):
-    """What a notebook's cells call."""
+    """The functions that a notebook's cells call."""
 
     exercise: Callable[[int, dict[str, str]], Said]
     predict: Callable[[str, str], Said]
@@ -50,19 +50,19 @@ class Page(NamedTuple):
 
 
 def read(packed: str) -> Page:
-    """The three functions of a notebook whose answers these are; ``%%needs`` works from now on."""
+    """The three functions for a notebook with these packed answers; also registers ``%%needs``."""
     answers = unpack(packed)
     shell: Any = get_ipython()
     if shell:
         shell.register_magic_function(needs, "cell", "needs")
 
     def exercise(number: int, given: dict[str, str]) -> Said:
-        """What is said about the answers to an exercise, one line for each."""
+        """The verdict on the answers to an exercise, one line for each."""
         asked = _known(answers["exercises"], str(number), "exercise")
         return Said("\n\n".join(_judged(_known(asked, label, "question"), given[label]) for label in given))
 
     def predict(figure: str, guess: str) -> Said:
-        """What is said about a prediction, and why it is so."""
+        """The verdict on a prediction, and the explanation of the right answer."""
         return _predicted(_known(answers["predictions"], figure, "prediction"), guess)
 
     return Page(exercise, predict, puzzle)
@@ -92,12 +92,12 @@ def _predicted(about: dict, guess: str) -> Said:
 
 
 def puzzle(name: str, function: Callable) -> Said:
-    """What the judge says about a function that was written for this puzzle."""
+    """The judge's verdict on a function that was written for this puzzle."""
     try:
         words, _ = puzzles.puzzle(name).check(function)
     except Slip as slip:
         return Said(f"Not yet. {slip.words}")
-    except Exception as error:  # of the reader's function
+    except Exception as error:  # raised by the reader's function
         return Said(f"Not yet. {_place(error, function)}{said(error)}")
     return Said(f"**Right.** {words}")
 
@@ -111,7 +111,7 @@ def _place(error: BaseException, function: Callable) -> str:
 
 # -- cells that not every machine can run --------------------------------------------------------------------
 def lacking(things: list[str]) -> list[str]:
-    """What of these is not there, in words."""
+    """The things among these that are missing, in words."""
     return [
         MISSING.get(thing, f"{thing}, which is not installed here") for thing in things if not _has(thing)
     ]
@@ -131,7 +131,7 @@ def _has_gpu() -> bool:
 
 
 def needs(line: str, cell: str) -> None:
-    """``%%needs torch gpu``: run the cell if all of this is there."""
+    """``%%needs torch gpu``: run the cell if all of these are available."""
     if missing := lacking(line.split()):
         print(f"Not run. This cell needs {', and '.join(missing)}.")
         return

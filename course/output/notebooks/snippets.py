@@ -1,4 +1,4 @@
-"""Which of a lesson's programs can be cells of a notebook, and what such a cell needs.
+"""Decides which of a lesson's programs can be cells of a notebook, and what such a cell needs.
 
 A cell can be run by itself after the cells above it. A program that uses names which neither it nor an
 earlier one defines is an excerpt, and stays text.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
-INSTALLED = {"numpy", "panel", "engine", "widgets", "course"}  # comes with the course
+INSTALLED = {"numpy", "panel", "engine", "widgets", "course"}  # installed together with the course
 QUOTED = re.compile(r'--8<-- "([^":]+)')
 OF_THE_MACHINE = {
     "torchrun": re.compile(r"\bRANK\b|LOCAL_RANK|init_device_mesh\(|init_process_group\(|__main__"),
@@ -57,7 +57,7 @@ def as_cell(code: str, source: str, known: dict[str, tuple[str, ...]]) -> Snippe
 
 
 def _at_last(need: str) -> tuple[bool, str]:
-    """Libraries first."""
+    """A sort key that puts libraries before hardware."""
     return need in OF_THE_MACHINE, need
 
 
@@ -68,7 +68,7 @@ def _imports(text: str, wanted: set[str]) -> list[str]:
 
 
 def _at_once(tree: ast.AST) -> list[ast.AST]:
-    """The nodes that are evaluated when the cell is run: no body of a function."""
+    """The nodes that are evaluated when the cell is run, which excludes the bodies of functions."""
     found, waiting = [], [tree]
     while waiting:
         node = waiting.pop()

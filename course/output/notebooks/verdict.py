@@ -1,5 +1,5 @@
-"""What is said about a typed answer: the words of the page's own scripts (site/theme/assets/js/verdict.js and
-widget/guess.js), for a notebook, in which those do not run. A fuzz test holds the two equal."""
+"""The verdict on a typed answer, for notebooks, in which the page's scripts (site/theme/assets/js/verdict.js
+and widget/guess.js) do not run. A fuzz test checks that Python and JavaScript say the same."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from engine.base import typed, units
 from engine.base.typed import Reading
 
 EXACT = 1e-6
-CLOSE, CLOSE_TO_EXACT = 0.25, 0.05  # nothing farther off is close, however wide the tolerance
-TRAPPED = 0.03  # a known wrong way, with its own rounding
-SPOT_ON, NEAR, TIMES = 1.005, 1.1, 2  # factors from which on the reply to a guess is put otherwise
+CLOSE, CLOSE_TO_EXACT = 0.25, 0.05  # the largest relative error that counts as close, whatever the tolerance
+TRAPPED = 0.03  # how near to the result of a known wrong approach an answer counts as that mistake
+SPOT_ON, NEAR, TIMES = 1.005, 1.1, 2  # factors between guess and truth at which the reply changes its words
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A number that a reader is asked for, as the page's field carries it."""
+    """A number that a reader is asked for, with the same attributes as the page's field."""
 
     expected: float
     within: float
@@ -44,15 +44,16 @@ class Verdict(NamedTuple):
 
 # -- reading -------------------------------------------------------------------------------------------------
 def read_answer(text: str, family: str, scale: float, label: str = "") -> Reading:
-    """Where per cent are asked, a number alone that is below 1 is a share: 0.1 is 10 %."""
+    """The value of a text in SI. If a percentage is asked for, a plain number below 1 is a share: 0.1 is 10
+    %."""
     found = typed.read(text, family, scale, label)
     is_share = family == "percent" and found.bare and abs(found.value or 0.0) < scale
     return typed.read(text, family, 1.0, label) if is_share else found
 
 
 def _fitting(text: str, asked: Asked, accepts: Callable[[Reading], bool]) -> Reading:
-    """Of the ways in which a text can be meant the first that is accepted, else the first of all. A number
-    alone may be in SI, or where per cent are asked a share."""
+    """The first accepted meaning of a text, or its first meaning if none is accepted. A plain number may also
+    be in SI or, if a percentage is asked for, a share."""
     first = read_answer(text, asked.family, asked.scale, asked.label)
     if not first.bare or accepts(first):
         return first
@@ -63,7 +64,8 @@ def _fitting(text: str, asked: Asked, accepts: Callable[[Reading], bool]) -> Rea
 
 # -- an exercise ---------------------------------------------------------------------------------------------
 def judge(text: str, asked: Asked) -> Verdict:
-    """What is said about an answer to an exercise. It never says the number before it was found."""
+    """The verdict on an answer to an exercise. It never contains the right number before the reader has found
+    it."""
     found = _fitting(text, asked, lambda way: _is_right(way, asked))
     value = found.value
     if value is None:
@@ -91,13 +93,14 @@ def _near(value: float, other: float, within: float) -> bool:
 
 
 def _is_beyond(value: float, asked: Asked) -> bool:
-    """On the side on which one more does not fit."""
+    """True if the value is off on the side that the exercise forbids, where one more does not fit."""
     beyond = {"below": value > asked.expected, "above": value < asked.expected}
     return beyond.get(asked.side, False)
 
 
 def _is_right(found: Reading, asked: Asked) -> bool:
-    """Near enough, or right to the digits that were typed: 0.73 for 0.7316, where at least two count."""
+    """True if the answer is within the tolerance, or right to the digits that were typed, if these are at
+    least two (0.73 for 0.7316)."""
     if found.value is None:
         return False
     off = abs(found.value - asked.expected)
@@ -170,7 +173,7 @@ def off_by(value: float, truth: float, family: str) -> str:
 
 
 def guessed(text: str, truth: float, family: str, scale: float, shown: str, digits: int) -> Verdict:
-    """What is said about a number that a reader has predicted."""
+    """The verdict on a number that a reader has predicted."""
     found = read_answer(text, family, scale)
     if found.value is None:
         return Verdict(False, False, found.refused)

@@ -1,7 +1,7 @@
 """Writes each lesson's notebook from its built page: build/static/notebooks/05-fsdp-and-zero.ipynb.
 
-The page has its numbers filled in and its tables, pictures and links made, so a notebook is that page in
-other words: prose as Markdown, formulas as LaTeX, figures as the components that they are in Python
+The built page already contains computed numbers, tables, pictures and links, so a notebook is that page in
+another format: prose as Markdown, formulas as LaTeX, figures as the components that they are in Python
 (widgets/kit/panel.py), programs as cells, and exercises, predictions and puzzles as cells that answer
 (reader.py).
 """
@@ -30,7 +30,7 @@ from engine.base import units
 from widgets.kit.page.cache import digest, kept
 from widgets.kit.widget import Widget, all_widgets
 
-FOLDER = "notebooks"  # of the site
+FOLDER = "notebooks"  # in the built site
 HERE = book.HERE
 PYTHON = ("python", "py")
 SECRET = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # folded away in Jupyter, in Colab
@@ -73,7 +73,7 @@ def files(site: Path) -> dict[str, str]:
     }
     places = {lesson.name: _places(html) for lesson, html in pages.items()}
     made = {f"{FOLDER}/{lesson.name}.ipynb": _kept(lesson, html, places) for lesson, html in pages.items()}
-    if repository():  # what Binder installs
+    if repository():  # Binder installs what this file lists
         made[f"{FOLDER}/requirements.txt"] = (
             f"jupyterlab\nsystem-ml @ git+https://github.com/{repository()}\n"
         )
@@ -81,7 +81,7 @@ def files(site: Path) -> dict[str, str]:
 
 
 def _places(html: str) -> dict[str, str]:
-    """Anchor -> the heading, as Jupyter names it, under which that stands on a page."""
+    """Anchor -> Jupyter's name of the heading under which the anchor is found on a page."""
     found, under = {}, ""
     for at, piece in enumerate(re.split(r"(<h[123]\b.*?</h[123]>)", html, flags=re.DOTALL)):
         if at % 2:
@@ -92,7 +92,7 @@ def _places(html: str) -> dict[str, str]:
 
 
 def _kept(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> str:
-    """The notebook, made anew when anything has changed that it is made of."""
+    """The notebook, taken from the cache unless something that it is made from has changed."""
     texts = [
         (snippets.ROOT / name).read_text(encoding="utf-8") for name in snippets.QUOTED.findall(lesson.text)
     ]
@@ -102,7 +102,7 @@ def _kept(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> str:
 
 
 def notebook(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> str:
-    """The file of one lesson's notebook, made of its page; ``places`` are those of all lessons."""
+    """The file of one lesson's notebook, made from its page; ``places`` are the places in all lessons."""
     article = html_tree.parse(html)
     html_tree.remove(article, lambda one: "headerlink" in classes(one))
     page = _Page(lesson, article, places)
@@ -136,7 +136,8 @@ def _cells(pieces: list[str | Cell]) -> list[Any]:
 
 
 def _installing(lesson: Lesson) -> list[Any]:
-    """What to install; where the course has a public repository, a cell that does it."""
+    """The text that says what to install and, if the course has a public repository, a cell that installs
+    it."""
     words = v4.new_markdown_cell(INSTALL.format(number=lesson.number))
     if not repository():
         return [words]
@@ -145,8 +146,8 @@ def _installing(lesson: Lesson) -> list[Any]:
 
 
 class _Page:
-    """A lesson's page while it is turned into cells: the pieces that are more than text, and what is
-    right."""
+    """A lesson's page while it is turned into cells: the pieces that are more than text, and the right
+    answers."""
 
     def __init__(self, lesson: Lesson, article: Element, places: dict[str, dict[str, str]]) -> None:
         self.lesson, self.places = lesson, places
@@ -163,7 +164,7 @@ class _Page:
         }
 
     def link(self, href: str) -> str:
-        """Where a link of the page leads in a notebook: a lesson's notebook, or the published course."""
+        """The address in a notebook for a link of the page: a lesson's notebook, or the published course."""
         where = urljoin(f"{HERE}{self.lesson.name}/", href)
         if not where.startswith(HERE):
             return where
@@ -197,7 +198,7 @@ class _Page:
 
     # -- a figure --------------------------------------------------------------------------------------------
     def figure(self, element: Element, writer: Writer) -> list[str | Cell]:
-        """Its prediction, the component, and its caption."""
+        """The pieces of a figure: its prediction, the component, and its caption."""
         slug = element.attrib["data-widget"]
         cls = all_widgets()[slug]
         asked = html_tree.find(element, "widget-predict")
@@ -301,7 +302,7 @@ def _hint(box: Element) -> str:
 
 
 def _asked(form: Element, label: str) -> dict:
-    """What a page's field knows of its number, as verdict.Asked takes it."""
+    """The attributes of a page's field, as arguments of verdict.Asked."""
     about = form.attrib
     found = {
         "label": label,

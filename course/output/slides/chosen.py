@@ -1,4 +1,4 @@
-"""What of a lesson is on its slides, and in which order."""
+"""Chooses the parts of a lesson that are on its slides, and their order."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from course.output.slides.sentences import parted, words
 from widgets.kit.widget import all_widgets
 
 MOST = 20  # slides in a deck, if the kinds that it can spare are enough for that
-ON_A_SLIDE = 55  # words of a rule or a question; what comes after them is said by the speaker
+ON_A_SLIDE = 55  # most words of a rule or a question on a slide; the speaker says the rest
 OF_AN_ANSWER = 50
 OF_A_SYMPTOM = 28
 OF_A_CASE = 80
-ALONG = 35  # a paragraph of so few words goes with the one before
-DOMAIN = ("Checked against", "Good to")  # begin the small print of a rule
+ALONG = 35  # a paragraph of at most so many words is put on the slide of the paragraph before
+DOMAIN = ("Checked against", "Good to")  # the first words of a rule's small print
 SYMPTOM, RESPONSE = "Symptom:", "First response:"
 SPARED_FIRST = ("trace", "picture", "property")  # kinds of slides that a long deck can do without
-FREE = ("div", "table", "ul", "ol", "pre", "figure")  # what is not prose counts as little
-COUNTED = 12  # as so many words
+FREE = ("div", "table", "ul", "ol", "pre", "figure")  # elements that are not prose: each counts as COUNTED
+COUNTED = 12  # words that an element of FREE counts as
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,21 @@ class Slide:
     """One slide: what is seen, what a key reveals, and what the speaker may say."""
 
     kind: str
-    section: str  # of the lesson; stands small above the slide
+    section: str  # of the lesson, shown in small print above the slide
     title: Markup = Markup()
     body: Markup = Markup()
     answers: tuple[Markup, ...] = ()  # the choices of a poll
-    right: int = -1  # which of these
+    right: int = -1  # the index of the right choice
     reveal: Markup = Markup()
     notes: Markup = Markup()
     figure: str = ""  # the address of a widget in its state, from the home page
-    summary: str = ""  # and what it says in that state
+    summary: str = ""  # the widget's words in that state
 
 
 # -- a lesson's pieces ---------------------------------------------------------------------------------------
 def pieces(element: Element) -> Iterator[Element]:
-    """Headings, figures, boxes and paragraphs of a page, in order, also those in a wide part of it."""
+    """Headings, figures, boxes and paragraphs of a page in order, including those inside a wide part of the
+    page."""
     for child in element:
         wraps = child.tag == "div" and not html_tree.classes(child) & {"admonition", "math"}
         if wraps and html_tree.classes(child) & {"wide", "widget-block"}:
@@ -56,7 +57,7 @@ def pieces(element: Element) -> Iterator[Element]:
 
 
 def of_lesson(lesson: Lesson, article: Element, part: str) -> list[Slide]:
-    """All slides of a lesson, made of its page's article; no more than fit into an hour."""
+    """All slides of a lesson, made from its page's article; no more than fit into an hour."""
     return at_most(MOST, list(_slides(lesson, article, part)))
 
 
@@ -90,8 +91,8 @@ def _slides(lesson: Lesson, article: Element, part: str) -> Iterator[Slide]:
 
 
 def at_most(most: int, slides: list[Slide]) -> list[Slide]:
-    """Without the slides that a long deck spares first: of each kind the last ones, and not the picture that
-    the lesson opens with."""
+    """At most this many slides. The kinds in SPARED_FIRST are left out first, beginning with the last slide
+    of a kind; the picture that opens the lesson always stays."""
     opening_picture = next((slide for slide in slides if slide.kind == "picture"), None)
     for kind in SPARED_FIRST:
         for slide in reversed(slides[:]):
@@ -111,12 +112,12 @@ def _title(box: Element) -> Markup:
 
 
 def _inside(box: Element) -> list[Element]:
-    """What a box holds below its title."""
+    """The contents of a box below its title."""
     return [child for child in box if "admonition-title" not in html_tree.classes(child)]
 
 
 def _led(blocks: Iterable[Element], most: int) -> tuple[list[Element], list[Element]]:
-    """What of these blocks goes onto a slide, and what is left for the notes."""
+    """The part of these blocks that is put on a slide, and the rest, for the notes."""
     shown, said = [], []
     for block in blocks:
         if said or html_tree.text(block).startswith(DOMAIN):
@@ -133,8 +134,8 @@ def _led(blocks: Iterable[Element], most: int) -> tuple[list[Element], list[Elem
 
 
 def _case(box: Element) -> Iterator[Slide]:
-    """The case, paragraph by paragraph, as many on a slide as can be read from the back row; what is in
-    brackets is for the notes."""
+    """The slides of the case: as many paragraphs on a slide as can be read from the back row. Text in
+    brackets goes into the notes."""
     blocks = _inside(box)
     aside = [block for block in blocks if html_tree.text(block).startswith("(")]
     groups: list[list[Element]] = []
@@ -158,7 +159,7 @@ def _rule(box: Element, section: str, kind: str) -> Slide:
 
 
 def _breaks(box: Element) -> Slide:
-    """What goes wrong and how one sees it; what to do about it first, the speaker says."""
+    """The slide about what goes wrong and how to see it; what to do about it is in the speaker's notes."""
     seen, done = Element("ul"), Element("ul")
     for paragraph in box.iter("p"):
         at = next((at for at, one in enumerate(paragraph) if html_tree.text(one) == RESPONSE), None)
@@ -176,7 +177,7 @@ def _breaks(box: Element) -> Slide:
 
 
 def _shortened(told: Element) -> tuple[Element, Element]:
-    """The name of what breaks and its symptom, as far as there is room; and what was left out."""
+    """The name of what breaks and its symptom, cut to the room on the slide; and the part that was cut."""
     at = next((at for at, one in enumerate(told) if html_tree.text(one) == SYMPTOM), 1)
     before = _named("span", _item(list(told)[1:at]))
     before.text, told[0].tail = told[0].tail, " "
@@ -247,7 +248,7 @@ def _widget(figure: Element, section: str) -> Iterator[Slide]:
 
 
 def _first_state(figure: Element) -> dict[str, str]:
-    """The controls that a lesson's fence moves, as they are written in an address."""
+    """The controls that a lesson's fence sets, in the form of an address's query."""
     slug, initial = figure.attrib["data-widget"], json.loads(figure.get("data-initial", "{}"))
     widget = all_widgets()[slug]()
     widget.set_raw(initial)
@@ -276,7 +277,7 @@ def _poll(box: Element, section: str) -> Slide:
 
 
 def _stripped(element: Element) -> Element:
-    """Without its attributes and the space at its beginning."""
+    """The element without its attributes and without leading space."""
     element.attrib, element.text = {}, (element.text or "").lstrip()
     return element
 

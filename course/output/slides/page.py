@@ -1,4 +1,4 @@
-"""The page of a deck, from the lesson's page."""
+"""The page of a deck of slides, made from the lesson's page."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SHEETS = ("tokens.css", "type.css", "looks.css", "diagram.css", "slides.css")
 
 
 def prepared(article: Element, lesson: Lesson) -> Element:
-    """A page's article without what can only be pressed on it, apart from the questions that become slides;
-    its links lead where they led, from a folder further down."""
+    """A page's article without the marks that work only on the page itself. Its links are changed to lead to
+    the same places from one folder further down."""
     html_tree.remove(article, lambda one: html_tree.classes(one) & {"headerlink", "given"})
     for element in article.iter():
         if html_tree.classes(element) & book.SENTENCES:
@@ -53,8 +53,8 @@ def _template():
 
 
 def page(html: str, lesson: Lesson) -> str:
-    """The page of a lesson's slides, from the lesson's built page; kept while that and its widgets are the
-    same."""
+    """The page of a lesson's slides, made from the lesson's built page; it is cached until that page or its
+    widgets change."""
     article, description = book.article_of(html, lesson.name)
     shown = sorted(set(re.findall(r'data-widget="(\w+)"', article)))
     widgets = chain(*(module.depends_on(all_widgets()[slug]) for slug in shown))

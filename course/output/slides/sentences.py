@@ -1,5 +1,5 @@
-"""Where a paragraph's sentences end, also between its links, numbers and formulas; and a paragraph parted
-there in two."""
+"""Finds the ends of sentences in a paragraph that contains links, numbers and formulas, and splits the
+paragraph at one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END = re.compile(r"[.?!:][”’)]?(?=\s+[“‘(]?[A-Z0-9]|\s*$)")
 
 
 def words(element: Element) -> int:
-    """How many words it holds; a formula counts as one, whatever it is written with."""
+    """The number of words in an element; a formula counts as one."""
     return len(re.sub(r"\s+", " ", _spoken(element)).split())
 
 
@@ -46,13 +46,14 @@ def ends(element: Element) -> list[tuple[int, int, int]]:
 
 
 def _begins(element: Element) -> bool:
-    """Whether a sentence can begin with this."""
+    """Whether a sentence can begin with this text."""
     said = html_tree.text(element)
     return element.tag == "math" or not said or not said[0].islower()
 
 
 def parted(element: Element, most: int) -> tuple[Element, Element | None]:
-    """As many first sentences as have no more than ``most`` words, at least one; and the others, if any."""
+    """A paragraph split in two: the first sentences, at least one and at most ``most`` words in all, and the
+    others, if there are any."""
     places = ends(element)
     fitting = [place for place in places if place[2] <= most]
     if not places or (fitting and fitting[-1] == places[-1]) or words(element) <= most:
@@ -65,7 +66,7 @@ def parted(element: Element, most: int) -> tuple[Element, Element | None]:
 
 
 def _cut(element: Element, at: int, offset: int, *, after: bool) -> None:
-    """Take away what comes after the place, or else what comes before it."""
+    """Remove what comes after a place in an element, or else what comes before it."""
     holder = element if at == 0 else element[at - 1]
     text = (element.text if at == 0 else holder.tail) or ""
     kept = text[:offset] if after else text[offset:].lstrip()
