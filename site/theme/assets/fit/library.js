@@ -38,7 +38,6 @@ $module("itertools", {
   },
   $pairwise: of => { const all = [...of]; return all.slice(1).map((each, i) => $tuple([all[i], each])); },
   $chain: (...several) => several.flatMap(each => [...each]),
-  $pairwise: of => { const all = [...of]; return all.slice(1).map((each, i) => $tuple([all[i], each])); },
 });
 const like = (way, other) => { way.$p = other.$p; way.$__name__ = other.$__name__ ?? other.name; return way; };
 const remembered = most => way => {
