@@ -1,1 +1,1 @@
-"""What ``make bench`` runs: it prints figures and ratios and asserts nothing."""
+"""The benchmarks of ``make bench``, which print figures and ratios and assert nothing."""

@@ -15,7 +15,7 @@ from tests import states
 from widgets.kit.widget import all_widgets
 
 UPDATE_MS = 20.0
-STOPS = 5  # of each control that are tried
+STOPS = 5  # stops tried of each control
 SEARCHES_MS = (
     40.0  # where a move of the control searches all layouts or deployments anew, as in bench/computing.py
 )
@@ -28,7 +28,7 @@ def allowed_ms(slug: str) -> float:
 
 
 class Session:
-    """A component as an app has it: what changes is sent, here to nobody."""
+    """A component as in an app; its messages to the browser are made but sent to nobody."""
 
     def __init__(self, cls) -> None:
         self.widget, self.changes = cls(), []
@@ -37,7 +37,7 @@ class Session:
         self.document.on_change(self.changes.append)
 
     def moved(self, state: dict) -> str:
-        """The message that a change brings about."""
+        """The message that a change of state causes."""
         self.widget.set_raw(state)
         patch: list = [event for event in self.changes if hasattr(event, "to_serializable")]
         self.changes.clear()

@@ -25,8 +25,8 @@ SEARCHES = {
 
 
 def allowed_ms(cls, part: str) -> float:
-    """The budget of a part in Python. What the page itself computes has none of its own: only a component
-    waits for Python there, and its whole update has one (bench/components.py)."""
+    """The time allowed for a part in Python. There is no limit for a part that the page itself computes: only
+    a component waits for Python then, and the limit is on its whole update (bench/components.py)."""
     if (cls.slug(), part) in SEARCHES:
         return SEARCH_MS
     return math.inf if cls.in_page else PART_MS
@@ -34,7 +34,7 @@ def allowed_ms(cls, part: str) -> float:
 
 @contextmanager
 def no_garbage():
-    """Switches garbage collection off meanwhile, as timeit does, because it would hit one part or another at
+    """Switches garbage collection off inside this block, as timeit does, because it would slow down parts at
     random."""
     gc.disable()
     try:

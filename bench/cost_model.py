@@ -66,8 +66,8 @@ def import_s(statement: str, rounds: int = 7) -> float:
 
 # -- this engine ---------------------------------------------------------------------------------------------
 def ours() -> tuple[float, float, float]:
-    """Seconds of the step; of one estimate among many layouts of a job, as a planner asks for them; and of
-    one of a job whose length was never asked about."""
+    """The step's time in seconds; the time to compute an estimate, first among many layouts of one job, as in
+    a planner, then for a job with a new sequence length."""
     from engine import catalog
     from engine.step.layout import Job, Layout, estimate, machine
 
@@ -82,7 +82,7 @@ def ours() -> tuple[float, float, float]:
         for recompute in ("none", "full")
         for schedule in ("1f1b", "zb-h1")
     ]
-    # each round another length, so that nothing is found ready that a reader's estimate would have to compute
+    # each round has another length, so that nothing is cached that a reader's estimate would have to compute
     jobs = cycle([Job(BATCH, SEQ + 64 * longer) for longer in range(1, 6000)])
 
     def all_layouts():

@@ -218,7 +218,7 @@ def times(waits_s: list[float]) -> str:
 
 
 async def run(name: str, address: str, processes, options, own: bool = False) -> list[str]:
-    """One row of the table."""
+    """One row of the table: the results of a run with this many readers."""
     warm, left = await drive(address, 20, 1.0, browsers=False)
     for reader in left:
         reader.close()

@@ -60,7 +60,7 @@ PLUGINS_OFF = ("-p", "no:cacheprovider", "-p", "no:xdist")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant."""
+    """The outcome of testing a mutant."""
 
     mutant: Mutant
     outcome: str  # killed, survived or equivalent

@@ -1,4 +1,5 @@
-"""How fast the processor is just now: shared machines are twice as slow at some hours as at others."""
+"""Measures how fast the processor is now, because shared machines are twice as slow at some hours as at
+others."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ QUIET_LOOP_MS = 4.0  # of a hundred thousand multiplications and sums in Python
 
 
 def slowness() -> float:
-    """How many times slower this processor is just now than on a quiet day; the hour matters where strangers
-    share it. One at least."""
+    """How many times slower this processor is now than on a quiet day, at least 1. It depends on who else
+    uses the machine."""
     took = []
     for _ in range(5):
         began, total = time.thread_time(), 0.0

@@ -25,7 +25,7 @@ def say(text: str) -> None:
 def against(what: str, value: float, most: float, unit: str, digits: int = 1) -> str:
     """The figure as text; one over its limit is set in bold and remembered for the list at the end.
 
-    What is allowed of time is meant for the processor on a quiet day: on a slower one it is more.
+    Limits on times are meant for the processor on a quiet day; when it is slower, they are raised.
     """
     text, allowed = f"{value:.{digits}f}", f"{most:g}"
     if unit in TIMES and SLOWNESS[-1] > 1:
@@ -38,7 +38,7 @@ def against(what: str, value: float, most: float, unit: str, digits: int = 1) ->
 
 
 def look_at_the_clock() -> None:
-    """Measure how slow the processor is now, for what is compared from here on."""
+    """Measure how slow the processor is now; figures compared after this call are judged by it."""
     SLOWNESS.append(slowness())
 
 
@@ -55,7 +55,7 @@ def missed() -> None:
 
 
 def circumstances() -> str:
-    """When and where it was measured: wall-clock figures mean little without this."""
+    """The date and the machine of the measurement, without which wall-clock figures mean little."""
     load = os.getloadavg()[0]
     said = f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, load average at the end {load:.1f}"
     if max(SLOWNESS) == 1:

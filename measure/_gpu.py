@@ -1,4 +1,4 @@
-"""What the subjects share: waiting for a device, the GPU's own time of a row of calls, its clock and its
+"""Shared by the subjects: waiting for a device, the GPU's own time of a row of calls, its clock and its
 power."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CYCLES_PER_S = 2.0e9  # of the multiprocessors, at most: what a waiting kernel c
 
 
 def wait(device: str) -> None:
-    """Until all that was launched has run."""
+    """Wait until everything that was launched has run."""
     if device == "cuda":
         torch.cuda.synchronize()
 
@@ -68,7 +68,8 @@ def health(device: str) -> dict[str, float]:
 
 
 def apart(module: str, call: str, **environment: str) -> Any:
-    """What a call of a module gives in a process of its own, in which no library has asked for memory yet."""
+    """The result of a module's function, run in a separate process in which no library has allocated memory
+    yet."""
     code = f"import json, {module} as at; print(json.dumps(at.{call}))"
     settings = os.environ | environment
     done = subprocess.run(
@@ -78,7 +79,7 @@ def apart(module: str, call: str, **environment: str) -> Any:
 
 
 def limits() -> dict[str, float | str]:
-    """What the driver holds the board to, in watts and in clock, and the driver's version."""
+    """The driver's limits for the board, in watts and in clock rate, and the driver's version."""
     asked = "power.limit,clocks.max.sm,driver_version"
     said = subprocess.run(
         ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader,nounits"],

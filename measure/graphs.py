@@ -34,7 +34,7 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def cpu_s(work, device, repeats) -> float:
-    """Until the call returns; the minimum of several, since other programs can only add time."""
+    """Seconds until the call returns; the minimum of several, since other programs can only add time."""
     times = []
     for _ in range(repeats):
         wait(device)
@@ -45,7 +45,7 @@ def cpu_s(work, device, repeats) -> float:
 
 
 def whole_s(work, device, repeats) -> float:
-    """Until the GPU is finished, over consecutive calls."""
+    """Seconds per call until the GPU is finished, over consecutive calls."""
     work()
     wait(device)
     began = time.perf_counter()

@@ -24,9 +24,10 @@ def measure(device: str, quick: bool) -> dict:
 
 
 def history() -> dict:
-    """`events`: n + 1 where block n is handed out, -(n + 1) where it comes back; `ends`: how many there were
-    after the set-up and after each phase of each step; `segments`: before which event the driver gave how
-    much; `at_peak`: blocks of a gigabyte or more that are out at the last step's peak, and who asked."""
+    """`events`: n + 1 when block n is allocated, -(n + 1) when it is freed; `ends`: the number of events
+    after the set-up and after each phase of each step; `segments`: before which event the driver allocated
+    how many bytes; `at_peak`: blocks of a gigabyte or more that are in use at the last step's peak, and the
+    code that requested them."""
     import torch
 
     torch.cuda.memory._record_memory_history(stacks="python")
@@ -61,7 +62,7 @@ def noted() -> list[dict]:
 
 
 def run_steps() -> Iterator[int]:
-    """Runs them; the events until the set-up's end and each phase's."""
+    """Run the steps; yields the number of events at the end of the set-up and of each phase."""
     import torch
 
     from record.training_steps import BATCH, VOCABULARY, Decoder, in_bf16
@@ -86,13 +87,13 @@ def run_steps() -> Iterator[int]:
 
 
 def stack(event: dict) -> list[str]:
-    """Who asked, innermost first, as `file:line function`."""
+    """The stack of a request, innermost frame first, as `file:line function`."""
     frames = [each for each in event.get("frames", []) if "memory_history" not in each["filename"]]
     return [f"{Path(each['filename']).name}:{each['line']} {each['name']}" for each in frames[:FRAMES]]
 
 
 def at_peak(found: dict, asked: list[list[str]]) -> list[dict]:
-    """The large blocks that are out at the fullest moment of the last step."""
+    """The large blocks that are in use at the fullest moment of the last step."""
     out: set[int] = set()
     total, peak, held = 0, 0, set()
     for index, event in enumerate(found["events"]):

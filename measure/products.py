@@ -75,7 +75,8 @@ def bf16(m: int, n: int, k: int, device: str) -> Work:
 
 
 def fp8(m: int, n: int, k: int, device: str) -> Work:
-    """The same with both operands in E4M3, one scale each, casts apart; sums stay in the tensor cores."""
+    """A product with both operands in E4M3 and one scale each. Casting is not part of it; sums stay in the
+    tensor cores."""
     some, one = range(copies(1.0 * (m * k + n * k))), torch.ones((), device=device)
 
     def narrow(rows: int, columns: int) -> torch.Tensor:

@@ -1,5 +1,5 @@
-"""The same work for seconds on end: what it reaches as the GPU comes to its power limit, with clock, power
-and temperature; and the rate of the first moments, at full clocks."""
+"""The rate of work that is repeated for seconds, until the GPU reaches its power limit, with clock, power and
+temperature; and the rate of the first moments, at full clocks."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def block_and_input(tokens: int, device: str) -> tuple[Block, torch.Tensor]:
 
 
 def block_flops(tokens: int, device: str) -> float:
-    """Of forward and backward: six for each weight and token, and causal attention's, with twice as many
-    backward."""
+    """FLOPs of forward and backward: six for each weight and token, plus those of causal attention, of which
+    the backward pass has twice as many as the forward pass."""
     width = WIDTH if device == "cuda" else 64
     weights = 16.0 * width**2  # four of attention, three of four times the width
     return 6.0 * tokens * weights + 3.0 * 4.0 * width * tokens * (tokens + 1) / 2

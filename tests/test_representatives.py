@@ -27,7 +27,7 @@ def test_they_are_few_and_each_is_on_a_chosen_lesson():
 
 
 def collected(every: str) -> int:
-    """The number of tests of tests/browser's hands that pytest would run."""
+    """The number of preset tests in test_hands.py that pytest would run, with EVERY set to ``every``."""
     command = [
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""The page's own scripts, run by node: neither a browser nor a built site is needed."""
+"""A fixture that runs the page's own scripts in node, without a browser or a built site."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""What an exercise asks for: a field for each marked number of its solution, and a count of all there is to
-do in a lesson."""
+"""Exercises: each marked number of a solution gets a field, and everything there is to do in a lesson is
+counted."""
 
 import html as escapes
 import json

@@ -1,4 +1,4 @@
-"""The page of the engine's API holds every public name, and shows what the engine says of it."""
+"""The page of the engine's API contains every public name, with the docstring from the engine."""
 
 import re
 

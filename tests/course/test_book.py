@@ -30,7 +30,7 @@ def chapters(site: Path) -> dict[str, str]:
 
 
 def lesson_page(site: Path, name: str) -> str:
-    """A lesson's article as mkdocs has written it, without its widgets."""
+    """A lesson's article as written by mkdocs, without its widgets."""
     article = re.search(
         r"<article.*?</article>", (site / name / "index.html").read_text(encoding="utf-8"), re.DOTALL
     )[0]
@@ -104,7 +104,7 @@ def test_a_chapter_has_what_its_page_has(site, name):
 
 
 def widget_answers(chapter: str) -> list[str]:
-    """What stands at the chapter's end about its widgets; on the page it stands in them."""
+    """The answers about widgets at the end of a chapter; on the page they are inside the widgets."""
     return re.findall(r'<div class="book-answer" id="[^"]*--answer-.*?</div>', chapter, re.DOTALL)
 
 

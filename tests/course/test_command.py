@@ -1,4 +1,4 @@
-"""The command ``system-ml``: what it adds to the engine's command line, and what it says of bad input."""
+"""The command ``system-ml``: its additions to the engine's command line, and its messages for bad input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def said(line: str, capsys) -> tuple[int, str, str]:
 
 @pytest.fixture
 def taken():
-    """A port on which somebody listens."""
+    """A port on which a program listens."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -39,7 +39,7 @@ def taken():
 
 @pytest.fixture
 def built(monkeypatch, tmp_path):
-    """As if there were a built course, without building one."""
+    """Pretends that there is a built course, without building one."""
     (tmp_path / "index.html").touch()
     monkeypatch.setattr(serve, "SITE", tmp_path)
 
@@ -163,7 +163,7 @@ TRIED = {
 
 
 def offered(line: str, folder: Path) -> set[str]:
-    """What the command answers a shell that asks how its line may go on."""
+    """The completions that the command offers to a shell for a line."""
     said = folder / "said"
     asked = {
         "_ARGCOMPLETE": "1",

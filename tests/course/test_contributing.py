@@ -1,4 +1,5 @@
-"""The skeletons of the guides work as they stand: whoever copies one begins with something that passes."""
+"""The skeletons in the guides work without changes, so that whoever copies one starts with something that
+passes."""
 
 from __future__ import annotations
 

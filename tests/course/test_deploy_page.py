@@ -1,4 +1,4 @@
-"""The page that plans deployments: what its translated modules answer is what Python answers, quickly."""
+"""The page that plans deployments: its translated modules give the same answers as Python, and quickly."""
 
 import math
 import random
@@ -23,7 +23,7 @@ TOUCHING = 1e-9  # a simulated figure adds up thousands of steps
 
 
 def presets() -> dict[str, dict]:
-    """What the page's own presets ask."""
+    """The questions of the page's own presets."""
     text = (ROOT / "lessons" / "deploy.md").read_text(encoding="utf-8")
     source = text.split("``` deploy\n")[1].split("```")[0]
     return {title: deploy.asked(state) for title, state in deploy.presets(source).items()}
@@ -73,7 +73,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory, site):
-    """Question and the page's answers, by name; and how long each preset took, asked anew a few times."""
+    """The questions with the page's answers, by name; and the time of each preset, over a few repetitions."""
     starts = presets()
     wrong = {name: next(iter(starts.values())) | change for name, (change, _) in WRONG.items()}
     jobs = dict(states.daily([*starts.items()])) | dict(states.daily([*drawn(6).items()], 3)) | wrong

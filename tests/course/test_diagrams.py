@@ -1,5 +1,6 @@
-"""The static pictures: every one is drawn in both arrangements; its texts are apart and legible, its numbers
-are the engine's, its words say all that it shows; a fence that asks for what is not there stops the build."""
+"""The static pictures: every one is drawn in both arrangements; its texts do not overlap and are legible, its
+numbers are the engine's, and its text alternative is complete. A fence with an unknown picture or argument
+stops the build."""
 
 import itertools
 import re
@@ -438,14 +439,14 @@ def test_a_figure_has_both_arrangements_a_title_and_its_words():
         assert names in ids
     assert "<li>stage 1" in found and "Look <em>here</em>." in found
     assert "<script" not in found
-    wide, narrow = re.findall(r'viewBox="0 0 (\d+) (\d+)"', found)  # the place that is kept for each
+    wide, narrow = re.findall(r'viewBox="0 0 (\d+) (\d+)"', found)  # the space reserved for each
     [style] = re.findall(r' style="([^"]+)"', found)
     assert style == f"--wide: {' / '.join(wide)}; --narrow: {' / '.join(narrow)}"
 
 
 # -- the pictures with which lessons open -------------------------------------------------------------------
 def first_picture(page):
-    """What stands between a lesson's question and its opening case."""
+    """The source between a lesson's question and its opening case."""
     between = page.text[page.text.index("{ .question }") : page.text.index("!!! case")]
     return [fence.kind for fence in lessons.Lesson(page.name, f"# X\n\n{between}", page.file).fences]
 

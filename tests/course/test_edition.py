@@ -1,4 +1,4 @@
-"""One version: pyproject.toml has it, and whatever else states one says the same."""
+"""The version in pyproject.toml agrees with every other file that states a version."""
 
 import re
 import tomllib
@@ -16,7 +16,8 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def released() -> list[tuple[str, str]]:
-    """Version and day of each release, the newest first; what is to come stands above them all."""
+    """Version and date of each release in the list of changes, newest first, without the unreleased section
+    at the top."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     first, *others = re.findall(r"^## (.+)$", text, re.MULTILINE)
     sections = others if first.startswith("Unreleased") else [first, *others]

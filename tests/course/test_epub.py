@@ -1,5 +1,5 @@
-"""The book as an EPUB: well-formed, complete, every link leads somewhere, and clean to epubcheck where that
-is installed."""
+"""The book as an EPUB: well-formed and complete, every link leads somewhere, and epubcheck, if installed, has
+nothing to report."""
 
 import importlib.util
 import io
@@ -36,7 +36,7 @@ def packed(site, public: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def files(site):
-    """Name -> bytes of all that is in it."""
+    """Name -> bytes of each file in the e-book."""
     with zipfile.ZipFile(io.BytesIO(packed(site, PUBLIC))) as book_file:
         first = book_file.infolist()[0]
         assert (first.filename, first.compress_type) == ("mimetype", zipfile.ZIP_STORED)
@@ -45,7 +45,7 @@ def files(site):
 
 @pytest.fixture(scope="module")
 def trees(files):
-    """File of the book -> its XML; what is not well-formed is an error here."""
+    """File of the book -> its XML; a file that is not well-formed raises an error."""
     kinds = (".xhtml", ".svg", ".opf", ".xml")
     return {name: etree.fromstring(text) for name, text in files.items() if name.endswith(kinds)}
 

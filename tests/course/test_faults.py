@@ -1,4 +1,4 @@
-"""A slip of whoever writes a widget is one line of a quick build: file, line, what is allowed."""
+"""A mistake in a widget is reported by a quick build in one line: file, line, what is allowed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.course.test_contributing import skeleton
 from tests.course.test_fences import copy, run  # noqa: F401  the first is a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDGET = "widgets/foundations/faulty_widget.py"  # none that a reader of the guide makes
-# what is wrong -> (words of the skeleton, what stands in their place, what the build says of them)
+WIDGET = "widgets/foundations/faulty_widget.py"  # a name that no reader of the guide uses
+# what is wrong -> (words of the skeleton, their replacement, the message of the build)
 SLIPS = {
     "a column that is not there": (
         'p.text("bytes", 0',
@@ -95,7 +95,7 @@ for faulty in sorted(Path("faulty").glob("*.py")):
 
 @pytest.fixture(scope="module")
 def said(copy) -> dict[str, tuple[int, str]]:  # noqa: F811
-    """How each build ended, and what it said."""
+    """The exit status and the output of each build."""
     folder = copy / "faulty"
     folder.mkdir()
     good = skeleton(*GUIDE)
@@ -103,7 +103,7 @@ def said(copy) -> dict[str, tuple[int, str]]:  # noqa: F811
         assert before in good, before
         (folder / f"{place:02}.py").write_text(good.replace(before, after), encoding="utf-8")
     (copy / "lessons" / "index.md").write_text("# A page\n", encoding="utf-8")
-    # compiled modules are told apart by their size and the second in which they were written
+    # Python distinguishes versions of a module only by its size and the second in which it was written
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run([sys.executable, "-c", ALONE, WIDGET], cwd=copy, env=environment, check=True)
     (copy / WIDGET).unlink()
@@ -193,7 +193,7 @@ def test_of_what_mkdocs_says_the_line_with_a_place_is_kept():
     assert faults.said_by_mkdocs(["WARNING -  a link to nowhere\n"]) == "a link to nowhere"
 
 
-BROKEN = {  # file -> what is added to its end, and what the whole build says of it
+BROKEN = {  # file -> the text added to its end, and the message of the full build
     "engine/catalog/gpus.toml": ("[broken\n", "this is not TOML"),
     "engine/mechanism/memory.py": ("def (:\n", "SyntaxError: invalid syntax"),
     "site/theme/main.html": ("{% bloc x %}\n", "TemplateSyntaxError: Encountered unknown tag 'bloc'."),

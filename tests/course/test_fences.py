@@ -1,4 +1,4 @@
-"""A widget's fence that asks for what is not there stops the build, and the message names file and line."""
+"""A widget's fence with an unknown name or value stops the build, and the message names file and line."""
 
 import os
 import re
@@ -103,8 +103,8 @@ def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, site):
-    """A copy of what a build needs, with a single lesson; the widgets' modules are in it as the site's build
-    compiled them, and Python's as Python has."""
+    """A copy of everything that a build needs, with a single lesson. It includes the widgets that the site's
+    build has compiled, and Python's compiled modules."""
     folder = tmp_path_factory.mktemp("course")
     for name in ("engine", "widgets", "course", "site", "build/compiled"):
         shutil.copytree(ROOT / name, folder / name)
@@ -120,7 +120,7 @@ def copy(tmp_path_factory, site):
 
 
 def build(folder: Path, text: str) -> subprocess.CompletedProcess:
-    """The whole build of a course with this one page."""
+    """Run the full build of a course with this one page."""
     (folder / "lessons" / "index.md").write_text(text, encoding="utf-8")
     return run(folder, "-m", "course.build")
 
@@ -136,8 +136,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
-# builds each page of a folder alone, as `make dev` does, and notes what is said and how it ends; each in a
-# process of its own, forked from one that has imported everything
+# builds each page of a folder alone, as `make dev` does, and notes its output and exit status; each build is
+# a process forked from one that has imported everything
 ALONE = """
 import os, sys
 from pathlib import Path
@@ -154,7 +154,7 @@ for page in sorted(Path("pages").glob("*.md")):
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     page.with_suffix(".code").write_text(str(code))
 """
-SENTENCES = {  # what the figure of the page does not take -> the words of the message
+SENTENCES = {  # a sentence that the page's figure does not accept -> words of the message
     '[a word](figure "no_such_control: 3")': f"{SLUG} has no control 'no_such_control'",
     "[a word]{lights: no_such_part}": f"{SLUG} has no part 'no_such_part' to light",
 }
@@ -163,7 +163,7 @@ GOOD = page(f"name: {SLUG}\n{PREDICTION}")
 
 @pytest.fixture(scope="module")
 def alone(copy) -> dict[str, tuple[int, str]]:
-    """The faulty pages and a good one, built alone: text -> how the build ended, and what it said."""
+    """The faulty pages and a good one, each built alone: text -> exit status and output of the build."""
     texts = [GOOD, *(page(WRONG[what][0]) for what in BUILT)]
     texts += [f"{page(f'name: {SLUG}')}\nText with\n{sentence} in it.\n" for sentence in SENTENCES]
     folder = copy / "pages"

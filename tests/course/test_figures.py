@@ -1,4 +1,4 @@
-"""Sentences that set a figure or light a part of it: which figure they mean, what the page gets, what is
+"""Sentences that set a figure or highlight a part of it: which figure they refer to, their HTML, and what is
 refused."""
 
 import json
@@ -21,7 +21,7 @@ MAP = "``` widget\nname: bubble_map\nstages: 8\n```\n"
 
 
 def html(text: str) -> etree.Element:
-    """The page without its figures, which are another extension's."""
+    """The HTML of a page without its figures, which another extension makes."""
     md = Markdown(extensions=EXTENSIONS)
     md.preprocessors.register(WithoutFences(md), "fences", 99)
     return etree.fromstring(f"<page>{md.convert(text)}</page>")

@@ -1,4 +1,4 @@
-"""The page of figures: each is there once, its picture is of what it now says, and the page is light."""
+"""The page of figures: each figure is there once, its stored picture is up to date, and the page is light."""
 
 import re
 
@@ -10,7 +10,7 @@ from course.fences import gallery
 from tests.conftest import ROOT
 from widgets.kit.widget import all_widgets
 
-MOST = 45_000  # bytes of a picture
+MOST = 45_000  # most bytes of a picture
 BASELINES = ROOT / "tests" / "browser" / "baselines"
 
 

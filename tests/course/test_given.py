@@ -1,4 +1,5 @@
-"""What a lesson's front matter gives a name holds on its page and in its boxes elsewhere, nowhere else."""
+"""Names that a lesson's front matter defines are known on its page and in its boxes quoted elsewhere, nowhere
+else."""
 
 import re
 

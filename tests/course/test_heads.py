@@ -1,4 +1,4 @@
-"""What others see of a page: its title, description and preview; and what robots are told of the site."""
+"""The head of a page: title, description and link preview; and the files for search engines."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ NAMES = [lesson.name for lesson in lessons.numbered()]
 
 
 def heads(site: Path) -> dict[str, str]:
-    """The head of every page but the one for what is not there."""
+    """The head of every page except the 404 page."""
     return {
         path.parent.relative_to(site).as_posix(): re.search(
             r"<head>.*?</head>", path.read_text(encoding="utf-8"), re.DOTALL

@@ -1,4 +1,4 @@
-"""The engine's reader of launch files in the page: what the translated text says is what Python says."""
+"""The engine's reader of launch files in the page: the translated modules give the same answers as Python."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(job => {
 });
 fs.writeFileSync("found.json", JSON.stringify(found));
 """
-# what people paste by mistake, each with a line of its own
+# texts that people paste by mistake, each of which gets its own message
 MEGATRON = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
 )
@@ -65,7 +65,7 @@ FILES = ("fit/python.js", "fit/library.js", "fit/numpy.js", "widget/numbers.js",
 
 
 def in_node(jobs: list[dict], folder: Path, site: Path, page: str = "fit") -> list[dict]:
-    """What the page's text answers, by what the site gives out."""
+    """The answers of the page's translated modules, as the site serves them."""
     node = machine.node()
     for name in (*FILES, f"{page}/engine.js"):
         (folder / "assets" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,8 @@ def in_node(jobs: list[dict], folder: Path, site: Path, page: str = "fit") -> li
 
 
 def differences(mine, theirs, at: str = "", within: float = 1e-12, least: float = 0.0) -> list[str]:
-    """Where two answers differ; numbers may by the last digits, those below ``least`` by the last of that."""
+    """The places where two answers differ. Numbers may differ by a share ``within``, and numbers below
+    ``least`` by that share of ``least``."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         keys = mine.keys() | theirs.keys()
         return [
@@ -101,7 +102,7 @@ def differences(mine, theirs, at: str = "", within: float = 1e-12, least: float 
 
 
 def held(jobs: dict[str, dict], folder: Path, site: Path) -> list[dict]:
-    """The page's answers, which are Python's."""
+    """The page's answers, after checking that they equal Python's."""
     found = in_node(list(jobs.values()), folder, site)
     for (name, job), mine in zip(jobs.items(), found, strict=True):
         theirs = json.loads(json.dumps(fit_page.answer(**job)))

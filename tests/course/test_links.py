@@ -1,5 +1,5 @@
-"""Every link, anchor, picture, script and sheet of the built site is there, and none is taken from another
-host."""
+"""Every link, anchor, picture, script and style sheet of the built site exists, and none is loaded from
+another host."""
 
 import json
 import re

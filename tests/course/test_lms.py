@@ -1,5 +1,5 @@
-"""The packages for a learning system, as the system reads them: everything listed is there, everything there
-is listed, each lesson is a unit, and only a package's own pages report."""
+"""The packages for a learning system, read as such a system does: the lists of files are complete and
+correct, each lesson is a unit, and only pages in a package report results."""
 
 import re
 import xml.etree.ElementTree as etree
@@ -65,7 +65,7 @@ def test_the_course_structure_has_every_lesson_in_its_part(packages):
     units = list(root.iter(f"{CMI5}au"))
     assert [unit.findtext(f"{CMI5}url") for unit in units] == [manifests.page(lesson) for lesson in LESSONS]
     assert all(unit.findtext(f"{CMI5}url") in files for unit in units)
-    for one in (root[0], *root.iter(f"{CMI5}block"), *units):  # in the order that the schema wants
+    for one in (root[0], *root.iter(f"{CMI5}block"), *units):  # in the order that the schema requires
         assert [child.tag for child in one][:2] == [f"{CMI5}title", f"{CMI5}description"]
         assert all(one.findtext(f"{CMI5}{name}/{CMI5}langstring") for name in ("title", "description"))
     assert {unit.get("moveOn") for unit in units} == {"Completed"}

@@ -111,7 +111,7 @@ ITALICS = (("a", "z", 0x1D44E), ("A", "Z", 0x1D434), ("α", "ω", 0x1D6FC), ("Α
 
 
 def drawn(tag: str, text: str) -> set[int]:
-    """The characters of the math font that a browser takes for these: a name of one letter is italic."""
+    """The characters of the math font that a browser uses for a text; a name of one letter is italic."""
     if tag != "mi" or len(text) != 1:
         return {ord(letter) for letter in text}
     if text == "h":

@@ -1,5 +1,5 @@
-"""The lessons as notebooks: nothing of a page is lost, every link leads somewhere, and every cell of every
-notebook runs; what a reader types is judged as on the page."""
+"""The lessons as notebooks: nothing of a page is lost, every link leads somewhere, every cell of every
+notebook runs, and answers are judged as on the page."""
 
 import html
 import json
@@ -23,7 +23,7 @@ from tests.fuzz.cases import anything_typed
 from tests.lessons.reading import Lesson
 
 NAMES = [lesson.name for lesson in lessons.numbered()]
-IN_JUPYTER = {"text/html", "application/vnd.holoviews_exec.v0+json"}  # what a figure is handed over as
+IN_JUPYTER = {"text/html", "application/vnd.holoviews_exec.v0+json"}  # the forms in which a figure is sent
 JUDGE = """async tried => {
   const { judge } = await import("/assets/js/verdict.js");
   return tried.map(([about, text]) => Object.values(judge(text, about)));
@@ -45,7 +45,7 @@ def cells(site, name, kind):
 
 
 def text(site, name) -> str:
-    """All that can be read in a notebook without running it."""
+    """All text that can be read in a notebook without running it."""
     return "\n\n".join(cell.source for cell in notebook(site, name).cells if cell.cell_type == "markdown")
 
 
@@ -153,9 +153,9 @@ def test_where_the_repository_is_public_a_notebook_installs_the_course_from_it(s
 
 # -- run -----------------------------------------------------------------------------------------------------
 class Shown(DisplayHook):
-    """Keeps what a cell's last line comes to, in the forms that a notebook is handed. So many figures as are
-    ``to_draw`` are drawn: each takes seconds, most of them Panel's, and tests/widgets/kit/test_panel.py draws
-    them all."""
+    """Stores the value of a cell's last line, in the forms that a notebook receives. Only ``to_draw`` figures
+    are drawn, because each takes seconds, mostly in Panel, and tests/widgets/kit/test_panel.py draws them
+    all."""
 
     def write_output_prompt(self):
         pass
@@ -177,7 +177,7 @@ class Shown(DisplayHook):
 
 @pytest.fixture
 def shell():
-    """The shell that a kernel has, in this process."""
+    """An IPython shell as in a notebook's kernel, in this process."""
     InteractiveShell.clear_instance()
     yield InteractiveShell.instance(displayhook_class=Shown)
     InteractiveShell.clear_instance()

@@ -4,8 +4,8 @@ fails here.
 - computed: `#!n memory.state_bytes(70e9) | TB`, which is the form to prefer;
 - cited: its paragraph, list item or table row names where it comes from: a footnote, a link that leads away,
   arXiv, "et al.", a table, figure, section, equation or chapter of a source;
-- marked: its paragraph holds a comment that says why it may stand as it is, `<!-- figure: the case's own log
-  line -->`.
+- marked: its paragraph contains a comment that says why the number need not be computed,
+  `<!-- figure: the case's own log line -->`.
 
 A unit is one that the engine's formatter knows (bytes, rates, FLOP, time, per cent, times, watts), its word,
 or money. Counts (8 GPUs, 70B parameters, 15T tokens) name a case rather than measure it. Code, formulas and a
@@ -88,8 +88,8 @@ def without(pattern, text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """What a reader reads of a lesson's source; the rest is blank. Of a widget's fence the prediction's words
-    are prose."""
+    """A lesson's source with everything blanked out that is not prose. In a widget's fence the words of the
+    prediction are prose."""
     text = re.sub(
         r"\A---\n.*?\n---\n",
         lambda front: re.sub(r"^(?!description:|  ).*$", "", front[0], flags=re.MULTILINE),

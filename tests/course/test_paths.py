@@ -1,5 +1,5 @@
-"""Reading paths: fences that say what is wrong with them, steps that lead somewhere, chains of what lessons
-need."""
+"""Reading paths: faulty fences are reported, steps lead somewhere, and a path contains the lessons that its
+lessons need."""
 
 import re
 
@@ -117,7 +117,7 @@ def test_lessons_need_earlier_ones_alone():
 
 
 def chain(number: int | str, needs: dict) -> set[int | str]:
-    """What a lesson stands on, itself too, by following each need in turn."""
+    """The lessons that a lesson needs, directly or indirectly, and the lesson itself."""
     return {number}.union(*(chain(need, needs) for need in needs[number]))
 
 

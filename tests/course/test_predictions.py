@@ -1,5 +1,5 @@
-"""A prediction's fence: what is right is computed, what is wrong stops the build with its line, and no text
-above answers it."""
+"""A prediction's fence: the right answer is computed, a fault stops the build with its line, and no text
+above the question answers it."""
 
 import json
 import re
@@ -342,7 +342,7 @@ def test_no_answer_is_said_twice_where_nothing_runs():
 
 
 def in_its_state(page, fence: dict) -> tuple[dict, dict]:
-    """A fence's prediction, and the figure as it is when the question has been answered."""
+    """A fence's prediction, and the figure in the state that it has after the question is answered."""
     found = Lesson(f"{page.name}.md").asked(fence["name"])
     widget = all_widgets()[fence["name"]]()
     controls = widget.controls()
@@ -387,7 +387,7 @@ QUANTITY = re.compile(spoilers.NUMBER + r"(?:\s?(?P<unit>[A-Za-zµ/%]+))?")
 
 
 def numbers_of(question: str, family: str) -> set[float]:
-    """The numbers in a question, as they are written and in the units that the answer or they may have."""
+    """The numbers in a question: as written, and in each unit that the number or the answer may have."""
     found = {value for word, value in SPOKEN.items() if re.search(rf"\b{word}\b", question)}
     for each in QUANTITY.finditer(question):
         digits = float((each["whole"] or "1").replace(",", "") + (each["rest"] or ""))
@@ -399,7 +399,7 @@ def numbers_of(question: str, family: str) -> set[float]:
 
 
 def one_step_from(question: str, family: str, value: float) -> list[tuple[float, float]]:
-    """Pairs of a question's numbers whose product or quotient is the answer, to a hundredth."""
+    """Pairs of a question's numbers whose product or quotient is the answer to within 1 %."""
     given = numbers_of(question, family)
     return [
         (one, other)

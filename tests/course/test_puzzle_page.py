@@ -1,5 +1,5 @@
-"""Puzzles in the page: the fence, the texts that the page's Python runs, and that it says what CPython
-says."""
+"""Puzzles in the page: the fence, the programs that the page's Python (Brython) runs, and that it judges as
+CPython does."""
 
 import json
 import re
@@ -18,7 +18,8 @@ from tests.conftest import ROOT
 PUZZLE = ROOT / "site" / "theme" / "assets" / "puzzle"
 FENCED = re.compile(r"^``` puzzle\nname: (\w+)$", re.MULTILINE)
 
-# the worker's two scripts around Brython, in node; a job is a puzzle's text and the codes that it judges
+# runs the worker's two scripts and Brython in node; a job is a puzzle's program and the solutions that it
+# judges
 IN_NODE = """
 const fs = require("fs"), vm = require("vm");
 const read = name => fs.readFileSync(name, "utf8");
@@ -41,7 +42,7 @@ fs.writeSync(1, JSON.stringify(found));
 
 
 def in_brython(jobs: list, folder) -> list:
-    """What the page's Python says: for each puzzle, the judgements of (task, code)."""
+    """The judgements of the page's Python for each puzzle and each (task, code)."""
     node = machine.node()
     (folder / "run.cjs").write_text(IN_NODE, encoding="utf-8")
     (folder / "math.js").write_text(puzzle_page.math(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How long a lesson takes: what its page says, counted once more from the page as it is built."""
+"""The reading time that a lesson's page shows equals one that is counted from the built page."""
 
 import re
 from functools import cache
@@ -12,8 +12,8 @@ LESSONS = sorted(path.stem for path in lessons.LESSONS.glob("[01]*.md"))
 
 
 def read_in_order(article: html_tree.Element) -> html_tree.Element:
-    """The article up to its exercises, without what a reader opens, does or
-    looks up by the way: folds, puzzles and the small print under a rule."""
+    """The article up to its exercises, without the parts that are not read in order: folds, puzzles and the
+    small print under a rule."""
     children = list(article)
     ends = [place for place, child in enumerate(children) if child.get("id") == "exercises"]
     for child in children[ends[0] :] if ends else []:
@@ -39,7 +39,7 @@ def minutes(article: html_tree.Element) -> float:
 
 @pytest.fixture(scope="module")
 def page(site):
-    """Of a lesson: the minutes that its page shows, and its article."""
+    """The minutes that a lesson's page shows, and the lesson's article."""
 
     @cache
     def read(name: str) -> tuple[int, float]:

@@ -1,4 +1,5 @@
-"""A page that is kept is what rendering it would give; it is made anew when what it is made of changes."""
+"""A cached page equals a newly rendered one, and a page is rendered again when something that it is made from
+changes."""
 
 import importlib
 import logging
@@ -19,7 +20,7 @@ SETTINGS = {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}
 
 @pytest.fixture
 def times(tmp_path, monkeypatch):
-    """How often mkdocs has rendered a page since, by its own."""
+    """A counter of the pages that mkdocs renders during a test."""
     monkeypatch.setenv("KEEP_COMPILED", str(tmp_path))
     own, count = Page.render, []
     monkeypatch.setattr(
@@ -29,7 +30,7 @@ def times(tmp_path, monkeypatch):
 
 
 def read(name: str) -> tuple[Page, list]:
-    """A page of the course that mkdocs has read, and what rendering it takes."""
+    """A page of the course as read by mkdocs, and the arguments needed to render it."""
     config = book.settings()
     files = get_files(config)
     get_navigation(files, config)
@@ -39,7 +40,7 @@ def read(name: str) -> tuple[Page, list]:
 
 
 def shown(page: Page) -> tuple:
-    """All that mkdocs uses of a rendered page."""
+    """Everything that mkdocs uses from a rendered page."""
     links = {file.src_uri: anchors for file, anchors in page.links_to_anchors.items()}
     return page.content, str(page.toc), page.title, page.present_anchor_ids, links
 

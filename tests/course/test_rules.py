@@ -1,4 +1,5 @@
-"""Which boxed rules the engine holds against its models, and what the pages print of it."""
+"""Every boxed rule is compared with a model of the engine, or has a reason why not; and pages print the
+results."""
 
 import re
 
@@ -9,7 +10,7 @@ from course.fences import formulas
 from course.links.boxes import small_print
 from engine import rules
 
-# The boxed rules that no model is held against, each with the reason. A new rule has an entry in
+# The boxed rules that are not compared with a model, each with the reason. A new rule needs an entry in
 # engine/rules, or a line here.
 WITHOUT = {
     "01-why-distributed": {

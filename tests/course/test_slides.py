@@ -1,5 +1,5 @@
-"""A deck says what its lesson says, in the lesson's words, and not more than fits; where a paragraph is
-parted."""
+"""A deck contains its lesson's words and no others, and no more than fits on its slides; and where paragraphs
+are split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LESSONS = {lesson.name: lesson for lesson in lessons.numbered()}
 
 
 def plain(html: str) -> str:
-    """The words without markup and without spaces, which a cut between two sentences may take away."""
+    """The text without markup and without spaces, because splitting a paragraph may remove a space."""
     return re.sub(r"\s+", "", html_tree.text(html_tree.parse(f"<div>{html}</div>")))
 
 

@@ -1,4 +1,4 @@
-"""The style sheets: none makes a browser work out a whole page's styles anew."""
+"""No style sheet contains a selector that makes a browser recompute the styles of a whole page."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""The page of symptoms: rows that are whole, links that lead somewhere, and seventy real questions that
-find theirs."""
+"""The page of symptoms: its rows are complete, its links lead somewhere, and seventy real questions find the
+right row."""
 
 import re
 
@@ -19,7 +19,7 @@ RANK = """async ([rows, alike, asked]) => {
   const known = index(rows, alike);
   return asked.map(text => rank(text, known).map(({ at }) => at));
 }"""
-FIRST = 3  # among so many the right row must be
+FIRST = 3  # the right row must be among so many first ones
 TRACEBACK = """Traceback (most recent call last):
   File "/data/run/train.py", line 303, in <module>
     main()
@@ -159,7 +159,7 @@ def test_a_long_paste_is_ranked_at_once(find, script):
     found = find(
         [("a" * n), ("1" * n), ("/a" * (n // 2)), ("Ab" * (n // 2)), (TRACEBACK * 99)[-n:], "a_" * (n // 2)]
     )
-    assert script.evaluate(used, None) - began_s < 20  # of the processor, whoever else is at it
+    assert script.evaluate(used, None) - began_s < 20  # processor time, so that other programs do not count
     assert found[4][0] == "oom-fragmented"
 
 

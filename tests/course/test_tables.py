@@ -1,4 +1,4 @@
-"""The fence for tables of computed values: things by quantities, either way round; a fault names its
+"""The fence for tables of computed values: things as rows or as columns; and a fault is reported with its
 place."""
 
 import re

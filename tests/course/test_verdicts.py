@@ -1,6 +1,6 @@
-"""What is said about a typed answer, by the page's own script: right however it is written, a slip by its
-name, never the number itself; and of every exercise of the course, what it takes and which slips it may speak
-of."""
+"""The verdict of the page's own script on a typed answer: it accepts every way of writing the right number,
+names known slips, and never reveals the number. Also checks for every exercise which answers it accepts and
+which slips it may mention."""
 
 import html as escapes
 import json
@@ -210,8 +210,8 @@ ALL = """async forms => {
 
 
 def forms() -> list[tuple[str, dict]]:
-    """Each field of each exercise as the build makes it: the words of its question, and what the script knows
-    of it."""
+    """Each field of each exercise as made by the build: the words of its question, and the data for the
+    page's script."""
     found = []
     for page in lessons.numbered():
         lesson = Lesson(f"{page.name}.md")
@@ -240,7 +240,7 @@ def fields() -> list[tuple[str, dict]]:
 
 
 def written(about: dict) -> list[str]:
-    """Ways to write what is right: as the solution shows it, without its unit, in SI, as a share."""
+    """Ways to write the right answer: as in the solution, without its unit, in SI, as a share."""
     shown, expected, scale = about["shown"], about["expected"], about["scale"]
     texts = [shown, shown.replace(" ", "\u00a0"), f"{expected!r}", f"{expected / scale:.12g}"]
     if about["family"] == "percent":
@@ -282,7 +282,7 @@ def test_no_exercise_takes_another_dimension_or_another_thing(script, fields):
         assert all(typed.KINDS[about["family"]] in verdict["said"] for verdict in found), about["label"]
 
 
-SPEAKS = {  # what a hint speaks of -> the families in which that can be, and what the question speaks of then
+SPEAKS = {  # words of a hint -> the families in which it makes sense, and words that a question must have
     "bits, or bytes": (slips.BYTES, ""),
     "GiB": (slips.BYTES, ""),
     "directions of a wire": (("bytes", "bytes_per_s", "seconds"), slips.WIRES),

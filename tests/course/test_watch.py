@@ -1,4 +1,5 @@
-"""``make dev``: which change is built how, and that what is built alone is what the whole build makes."""
+"""``make dev``: how each kind of change is built, and that a page built alone equals the page of the full
+build."""
 
 import os
 import re

@@ -1,5 +1,5 @@
-"""Seeded nonsense: what a link, a file, a shell, a field or a stranger's program might send. The same seed
-gives the same cases.
+"""Random nonsense from a seed: texts that a link, a file, a shell, a field or a stranger's program might
+send. The same seed gives the same cases.
 
 make fuzz                          minutes of it, thirty times as much as `make test` runs
 make fuzz FUZZ_SEED=7 FUZZ_TIMES=5

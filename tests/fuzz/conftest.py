@@ -1,3 +1,3 @@
-"""The same visits and servers as the browser tests have."""
+"""Makes the fixtures of the browser tests, visits and servers, available to the fuzz tests."""
 
 from tests.browser.conftest import left_behind, served, visit  # noqa: F401

@@ -127,7 +127,7 @@ def row(random: Random, depth: int) -> str:
 
 
 def truth(random: Random, shape: tuple = (), depth: int = 3) -> str:
-    """An expression of truths, of this shape or one that is broadcast to it."""
+    """An expression of booleans, of this shape or of one that is broadcast to it."""
     depth = max(depth, 0)
     compared = f"({number(random, shape, depth // 2)} {random.choice(('<', '<=', '>', '>=', '==', '!='))} {number(random, shape, depth // 2)})"  # noqa: E501
     if depth < 2 or random.random() < 0.5:
@@ -341,7 +341,7 @@ class Programmed:
         )
 
     def condition(self, depth: int) -> str:
-        """What may stand behind an if."""
+        """A condition for an ``if``."""
         pick, sign = self.random.choice, self.random.choice(("<", "<=", ">", ">=", "==", "!="))
         compared = f"{self.number(max(depth - 1, 0))} {sign} {self.number(max(depth - 1, 0))}"
         if not depth or self.random.random() < 0.4:

@@ -141,7 +141,7 @@ def patch(random):
 
 
 def frames(random) -> list:
-    """A few frames of which the server can make nothing."""
+    """A few websocket frames that the server cannot understand."""
     kinds = ("PATCH-DOC", "PULL-DOC-REQ", "PUSH-DOC", "SERVER-INFO-REQ", "ACK", "OK", "ERROR", text(random))
     if random.random() < 0.5:
         return [
@@ -158,7 +158,8 @@ def frames(random) -> list:
 
 
 async def throw(address: str, messages: list[list]) -> None:
-    """Each on a socket of its own: sends, and waits until the server has said or hung up something."""
+    """Sends each of them on a separate socket, and waits until the server answers or closes the
+    connection."""
     for frames in messages:
         async with Wire(address) as wire:
             try:

@@ -1,4 +1,4 @@
-"""The shipped recordings are what their recorders give, on the releases they name."""
+"""The shipped recordings equal new ones made by their recorders with the releases that they name."""
 
 import hashlib
 import json
@@ -19,13 +19,14 @@ from tests import machine
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
 
-# What a release before the recording's own does otherwise: release -> recording -> its changes, a line each
+# Differences of an older release from the recording's: release -> recording -> the changes, a line each
 OLDER_FILE = Path(__file__).parent / "older.json"
 OLDER = json.loads(OLDER_FILE.read_text(encoding="utf-8"))
 
-# Recording -> what it was made from when it was last held against a fresh one. It is made again when a
-# recorder, a kernel, the recording, Python or a library is another, or EVERY=1 asks; ACCEPT=1 notes that it
-# was. The shortest is made each time, to see that this machine's PyTorch can be asked at all.
+# Recording -> a digest of its sources when it was last compared with a new recording. The comparison is
+# repeated when a recorder, a kernel, the recording, Python or a library has changed, or with EVERY=1;
+# ACCEPT=1 stores the new digest. The shortest recording is made each time, to see that recording works on
+# this machine at all.
 HELD = Path(__file__).parent / "held.json"
 EACH_TIME = "saved_block"
 
@@ -74,7 +75,8 @@ def release(library: str) -> str:
 
 
 def recorded_apart(name: str) -> dict:
-    """A recording in a process of its own: what other tests told the compiler changes its guards."""
+    """A recording made in a separate process, because other tests' settings of the compiler would change its
+    guards."""
     asked = f"recorder.recording({name!r})"
     code = f"import json; from record import __main__ as recorder; print(json.dumps({asked}))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -82,7 +84,7 @@ def recorded_apart(name: str) -> dict:
 
 
 def expected(name: str) -> list[str]:
-    """What a fresh recording changes here: nothing, or what the older release there does otherwise."""
+    """The expected differences of a new recording: none, or those of the older release that is installed."""
     told = []
     for library, wanted in recordings.load(name)["versions"].items():
         if (there := release(library)) != wanted:

@@ -1,8 +1,8 @@
-"""Answers that people give to the puzzles and that are wrong: a module for each puzzle, named as it is."""
+"""Typical wrong answers to the puzzles: a module for each puzzle, with the puzzle's name."""
 
 import importlib
 
 
 def of(name: str) -> dict[str, tuple[str, str]]:
-    """What is wrong with an answer -> its code, and some of the words that it gets."""
+    """The wrong answers to a puzzle: what is wrong -> the code, and some of the words that the judge says."""
     return importlib.import_module(f"{__name__}.{name}").WRONG

@@ -1,4 +1,4 @@
-"""Results as lines of text: as wide as what they hold, values in the family that a key names."""
+"""Results as lines of text: columns as wide as their contents, and values in the family that a key names."""
 
 from engine.base import printing
 

@@ -1,4 +1,4 @@
-"""Algorithms as plain loops: run on numbers they remember their last runs, and what they give cannot be
+"""Algorithms as plain loops: run on numbers they cache their last results, and these results cannot be
 changed."""
 
 import numpy as np

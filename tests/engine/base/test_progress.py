@@ -1,4 +1,4 @@
-"""The bar on standard error: what it says, that it takes itself away, and that only a terminal sees it."""
+"""The progress bar on standard error: its text, that it erases itself, and that only a terminal shows it."""
 
 import io
 import time
@@ -27,7 +27,7 @@ def at_once(monkeypatch):
 
 
 def drawn(to: Terminal, words: str) -> None:
-    """Wait until the bar, which draws in a thread, has said this."""
+    """Wait until the bar, which draws in a thread, has written these words."""
     until = time.monotonic() + 60
     while words not in to.getvalue():
         assert time.monotonic() < until, to.getvalue()

@@ -1,7 +1,7 @@
-"""Single measured figures, each with its source, against the constants.
+"""Single measured figures, each with its source, compared with the constants.
 
-The rows were drawn by a hash from those that neither fitted a constant nor made a band, before anyone saw how
-well they are met: of 80 % bands, some must miss.
+The rows were selected by a hash among those that were used neither for fitting nor for a band, before anyone
+knew their errors. Since the bands hold for 80 %, some rows must lie outside.
 """
 
 import json
@@ -33,7 +33,7 @@ def one(case) -> tables.Rows:
 
 
 def judged(case) -> tuple[float, tuple[float, float]]:
-    """Measured over predicted, and the band that is stated for it."""
+    """Measured over predicted, and the stated band for this ratio."""
     kind, rows = KIND[case["kind"]], one(case)
     found = known.known(case["kind"], case["key"], case["gpu"])
     predicted = float(kind.predict(rows, found.rates, known.sheet(case["gpu"]))[0])

@@ -124,7 +124,7 @@ def write(path, columns: dict[str, list]) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Tables made of constants that the test knows, one GPU."""
+    """A folder with tables for one GPU, computed from constants that the test knows."""
     place = tmp_path_factory.mktemp("measurements")
     for kind in TRUTH:
         columns = timed(kind)

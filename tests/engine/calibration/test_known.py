@@ -1,4 +1,4 @@
-"""What was fitted, how good it says it is, and what happens beyond it."""
+"""The fitted constants, the accuracy that they state, and what happens outside of the measured range."""
 
 import math
 import re

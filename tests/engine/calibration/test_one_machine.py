@@ -1,5 +1,6 @@
-"""One machine: a time or a rate of hardware is written down in the catalogue and in the calibration, and
-everything else asks them. This finds numbers that were given such a name anywhere else in the engine."""
+"""Times and rates of hardware are written down only in the catalogue and in the calibration, so that the
+whole engine uses one description of a machine. This test finds numbers with names of such quantities anywhere
+else in the engine."""
 
 import ast
 from pathlib import Path
@@ -11,7 +12,7 @@ WHERE_THEY_BELONG = ("calibration", "catalog", "validation")  # the last holds w
 UNITS = ("_s", "_per_s")
 
 ALLOWED = {
-    # bounds of what is asked or searched for, and no hardware's
+    # bounds of requests or searches, which are not properties of hardware
     "mechanism/hiding.py SLOWEST_CARD_BYTES_PER_S": "where the rule of tokens ends",
     "serving/deployment/load.py MOST_PER_S": "the most requests that are asked about",
     "step/layout.py LEAST_NIC_BYTES_PER_S": "the slowest card that is not refused as a slip",
@@ -22,7 +23,7 @@ ALLOWED = {
     "puzzles/save_often.py YEAR_S": "a unit of time, in a file that the pages take out on its own",
     "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
     "api.py restart_s": "the same",
-    # the reader's own machine: figures, tests and the engine's callers name theirs
+    # defaults of a picture or a function, which its callers replace by their own machine's
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
     "serving/pools.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
     "serving/under_traffic.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
@@ -30,7 +31,7 @@ ALLOWED = {
 
 
 ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-NO_RATES = (0, 1, None, False, float("inf"))  # what says "none" or "does not count"
+NO_RATES = (0, 1, None, False, float("inf"))  # values that mean "none" or "does not count"
 
 
 def is_written_down(node) -> bool:
@@ -43,7 +44,7 @@ def is_written_down(node) -> bool:
 
 
 def named(tree):
-    """Names with the values that they are given: constants, fields and arguments' defaults."""
+    """Names with the values that they are assigned: constants, fields and arguments' defaults."""
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name):
             yield node.target.id, node.value

@@ -1,4 +1,4 @@
-"""The functions themselves: what more work, more bytes and more ranks do to a time."""
+"""The functions for single operations: how a time changes with more work, more bytes and more ranks."""
 
 import re
 

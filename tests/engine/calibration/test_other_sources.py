@@ -1,4 +1,5 @@
-"""The constants come from one collection of measurements. What others published was fitted by nobody here."""
+"""The constants, which come from one collection of measurements, compared with others' published
+measurements, on which nothing was fitted."""
 
 import json
 from dataclasses import replace

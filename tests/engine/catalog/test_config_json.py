@@ -14,7 +14,7 @@ from engine.catalog import config_json, models
 from engine.step import own
 from tests.cases import in_one_test
 
-# The keys that shape the model, as they stand in the files at Hugging Face
+# The keys that determine the model's shape, copied from the files at Hugging Face
 FILES = {
     "llama3-70b": {
         "model_type": "llama",
@@ -238,7 +238,7 @@ def test_another_file_is_refused_in_words(text, words):
         config_json.read(text)
 
 
-WRONG = [  # what stands in an otherwise good file, and what is said of it
+WRONG = [  # the faulty entry of an otherwise good file, and words of the message
     ({"hidden_size": "4096"}, 'hidden_size must be a whole number from 128 to 32,768, got "4096".'),
     ({"num_hidden_layers": -3}, "num_hidden_layers must be a whole number from 1 to 200, got -3."),
     ({"num_hidden_layers": 32.5}, "num_hidden_layers must be a whole number from 1 to 200, got 32.5."),

@@ -36,7 +36,7 @@ def power_of_two(value) -> bool:
 
 
 def in_whole_numbers(seed):
-    """A spec's model and work as the single estimate takes them."""
+    """A spec's model and job as arguments of the single estimate."""
     job = examination.spec(seed)
     return job.model, Job(int(job.batch), int(job.seq), job.recipe), int(job.gpus)
 
@@ -145,7 +145,7 @@ def within(seed):
 
 
 def best_of(seed):
-    """The search's best for a spec, as the single estimate has it."""
+    """The single estimate of the best layout that the search finds for a spec."""
     model, work, gpus = in_whole_numbers(seed)
     at = examination.spec(seed).at
     return search.plan(model, at, work, gpus, top=1, within=within(seed)).best

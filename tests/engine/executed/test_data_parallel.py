@@ -15,7 +15,8 @@ from tests.cases import in_one_test
 
 
 def simulated_uniform(backward_s, ranks, wire, alpha, gradient, bucket, first):
-    """The even flow of gradients, as events: one piece of backward pass for each bucket."""
+    """Gradients that become ready evenly over time, simulated as events: one piece of the backward pass per
+    bucket."""
     count = int(dp.bucket_count(gradient, bucket, first))
     edges = [0.0] + [float(dp.filled_bytes(k, gradient, bucket, first)) for k in range(count)]
     tasks = []
@@ -299,7 +300,7 @@ def test_the_slowest_by_hand():
     assert dp.slowest_s(2, 1.0, 0.1) == pytest.approx(1.056, abs=0.003) and dp.slowest_s(1, 1.0, 0.1) == 1.0
 
 
-# -- what more ranks bring -----------------------------------------------------------------------------------
+# -- more ranks -----------------------------------------------------------------------------------
 def test_the_shares_by_hand():
     """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half
     counts."""

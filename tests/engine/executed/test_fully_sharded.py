@@ -56,8 +56,8 @@ def test_at_the_rules_tokens_gather_and_arithmetic_are_equal():
 
 # -- the step ------------------------------------------------------------------------------------------------
 def by_names(at, layers, prefetch):
-    """The same step with names on ``timeline.simulate``, its memory by ``timeline.levels``: written
-    independently."""
+    """The same step, written independently: tasks by name, times by ``timeline.simulate``, memory by
+    ``timeline.levels``."""
     uses = [f"forward {n}" for n in range(1, layers + 1)] + [f"backward {n}" for n in range(layers, 0, -1)]
     tasks, issued = [], 0
     for place, use in enumerate(uses):
@@ -85,7 +85,7 @@ def by_names(at, layers, prefetch):
 
 
 def known(column):
-    """A column without the room that is left in it."""
+    """A column without its unused entries."""
     return column[~np.isnan(column)]
 
 

@@ -42,7 +42,7 @@ def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, firs
 
 
 def chunks_of(plan, v):
-    """How many chunks a stage has under this schedule, if an interleaved one has v."""
+    """The number of chunks per stage under this schedule, if interleaved schedules have v."""
     return v if plan.interleaved else 2 if plan.folded else 1
 
 
@@ -52,7 +52,7 @@ def rows(found, *names):
 
 
 def letters(key, stage, p, m, v=1):
-    """A stage's order as the papers' figures print it, micro-batches from 1."""
+    """A stage's order in the notation of the papers' figures, with micro-batches counted from 1."""
     work = []
     order(work, KEYS.index(key), stage, p, m, v)
     return " ".join("FBBWF"[kind_of(w)] + str(batch_of(w) + 1) for w in work)

@@ -1,5 +1,5 @@
-"""Executed collectives: the right numbers on every rank, and on every wire the bytes that the formulas
-claim."""
+"""Executed collectives: every rank has the right numbers, and every wire carries the bytes of the
+formulas."""
 
 import numpy as np
 import pytest

@@ -242,7 +242,7 @@ def test_a_scaler_that_draws_each_gradient_goes_the_same_way(median, spread, of,
 
 
 def same(program, *args):
-    """What the loops and the twin give, name by name."""
+    """Checks that the loops and their vectorised twin give the same results, name by name."""
     loops, twin = program.algorithm(*args), program(*args)
     for name, value in loops.items():
         found = twin[name] if np.ndim(twin[name]) == 0 else twin[name][: np.size(value)]

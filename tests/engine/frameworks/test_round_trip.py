@@ -38,7 +38,7 @@ def divisor(draw, number: int, most: int = 64) -> int:
 
 @st.composite
 def launches(draw, framework: str, keys=MODELS):
-    """A legal layout of a model, with the job that the framework's defaults make of it."""
+    """A legal layout of a model, with a job that has the framework's defaults."""
     m = catalog.model(draw(st.sampled_from(keys)))
     cut = framework != "hugging_face"
     tp = divisor(draw, m.heads, 8) if cut else 1
@@ -86,7 +86,7 @@ def launches(draw, framework: str, keys=MODELS):
 
 
 def shape(model: Model) -> dict:
-    """The numbers that matter: without latent attention its widths are nothing."""
+    """The numbers of a model that matter; the widths of latent attention are left out if it has none."""
     sizes = models.sizes_of(model)
     nothing = NOT_SHAPE if sizes["kv_lora"] else NOT_SHAPE | {"q_lora", "rope_dim", "nope_dim", "v_dim"}
     own = {name: getattr(model, name) for name in models.KINDS if name not in sizes}
@@ -94,19 +94,20 @@ def shape(model: Model) -> dict:
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:
-    """torchtitan runs PyTorch's own, compiled if the loss is; the others are taken to bring a library."""
+    """Whose kernels a framework runs: torchtitan PyTorch's own, compiled if the loss is; the others are
+    assumed to use a library's."""
     if framework != "torchtitan":
         return "library"
     return "eager" if loss == "plain" else "compiled"
 
 
 def whose_fsdp(framework: str) -> str:
-    """torchtitan's is FSDP2, which copies each parameter in and out."""
+    """Which FSDP a framework uses: torchtitan uses FSDP2, which copies each parameter in and out."""
     return "each" if framework == "torchtitan" else ""
 
 
 def same(before: Launch, after: Launch) -> None:
-    """The same job, layout, model and estimate."""
+    """Checks that job, layout, model and estimate are the same before and after."""
     assert after.layout == before.layout
     assert replace(after.job, recipe=None) == replace(before.job, recipe=None)
     assert after.job.recipe.bytes_per_param == before.job.recipe.bytes_per_param
@@ -168,7 +169,7 @@ def test_megatron_bridge_s_overrides(one):
 def test_torchtitan_s_file(one):
     text = planned.written(one, one.layout)
     after = read(text, one.gpus)
-    if text.count("#") == 1 and "is yours" in text:  # nothing lost is told
+    if text.count("#") == 1 and "is yours" in text:  # the export reports no loss
         same(one, after)
         return
     kept = ("tp", "pp", "cp", "ep", "expert_tp", "micro_batch")
@@ -218,8 +219,8 @@ def test_megatron_s_arguments_hold_the_model_or_say_what_they_leave_out(key):
         assert "#" in text or set(lost) <= small, lost
 
 
-# what Megatron-LM has no argument for, by family; each stands in a comment unless it is less than a
-# thousandth
+# properties without an argument in Megatron-LM, by family; the export mentions each in a comment unless it is
+# less than a thousandth
 LOST = {
     "any": {
         "extra_params",

@@ -1,5 +1,5 @@
-"""Whatever is pasted, the answer is a report: what is wrong is a line each, nothing hangs, and nothing is
-raised but for a wrong argument."""
+"""Whatever is pasted, the answer is a report with a line for each fault. Nothing hangs, and only a wrong
+argument raises an error."""
 
 import json
 import random
@@ -19,7 +19,8 @@ AT_MOST_S = 15.0  # of the processor, for one text: quadratic work on the longes
 
 
 def answered(texts, gpus=None) -> verdict.Report:
-    """The report, with what holds of each: every fault is one line, and it can be printed and sent."""
+    """The report, after checking what holds for every report: each fault is one line, and it can be printed
+    and sent."""
     began = time.process_time()
     report = engine.check_launch(texts, "h100-sxm", gpus)
     assert time.process_time() - began < AT_MOST_S

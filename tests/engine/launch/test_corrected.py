@@ -1,4 +1,4 @@
-"""An assumed value, corrected where it is listed: the text that comes of it is read as that value."""
+"""A reader corrects an assumed value in the list of assumptions: the changed text is read with that value."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""TOML, JSON and YAML give the same keys and values as the libraries that others read them with, and each
-value's place is where it stands."""
+"""TOML, JSON and YAML are read to the same keys and values as by the usual libraries, with the right place of
+each value."""
 
 import json as python_json
 import tomllib
@@ -20,7 +20,7 @@ TREE = st.dictionaries(
 
 
 def flat(tree, path="") -> dict[str, str]:
-    """Nested values as the readers give them."""
+    """Nested values in the flat form that our readers return."""
     if isinstance(tree, dict):
         items = tree.items()
     elif isinstance(tree, list):

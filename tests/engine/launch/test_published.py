@@ -1,5 +1,5 @@
 """Against reality: public launch files with a published outcome, out of ``engine.validation.launch_cases``.
-The test prints every case, and holds how many verdicts are right and how far off memory and caches are."""
+The test prints every case, and limits the number of wrong verdicts and the errors of memory and caches."""
 
 from functools import cache
 from statistics import mean, median
@@ -11,15 +11,16 @@ from engine.launch.verdict import FITS, GIB, TOO_LARGE, UNREAD, Report
 from engine.validation import launch_cases
 
 CASES = launch_cases.cases()
-# what is judged wrongly: a fault that is mended leaves this list, and no other may join it unseen
+# cases that are judged wrongly; the test fails if one of them becomes right, or if another one becomes wrong
 WRONG = ("vllm-6.7b-two-t4", "vllm-33b-two-l40", "titan-16b-moe")
-# where a cache is far off: all are vLLM with tensor ranks; with one rank the same versions are within 9 %
+# cases with a cache that is far off: all are vLLM with tensor ranks; with one rank these versions are within
+# 9 %
 APART = ("vllm-6.7b-two-t4", "vllm-llama2-70b-four-a100", "vllm-235b-h100")
 LEAST_RIGHT, MOST_MEMORY, MOST_CACHE = 0.9, 0.12, 0.27
-MOST_OTHER_CACHE = 0.07  # of those that are not apart
+MOST_OTHER_CACHE = 0.07  # for the cases that are not in APART
 
 
-@cache  # not where it is imported: each process would, for the one that tests it
+@cache  # computed when needed, because every test process imports this module but only one runs its tests
 def report(name: str) -> Report:
     case = CASES[name]
     return engine.check_launch(case["texts"], launch_cases.gpu_of(case), case["gpus"])
@@ -30,7 +31,7 @@ def verdict(found: Report) -> str:
 
 
 def errors(what: str) -> dict[str, float]:
-    """Ours over theirs less one, by case that has the figure."""
+    """The relative error of the engine's figure, for each case in which it was published."""
     ours = {
         "memory_gib": lambda r: r.total_bytes / GIB,
         "cache_tokens": lambda r: r.room.tokens,
@@ -68,7 +69,7 @@ def test_the_rate_of_right_verdicts_and_the_errors(capsys):
     assert right >= LEAST_RIGHT and mean(memory) <= MOST_MEMORY and mean(cache) <= MOST_CACHE
     others = [abs(error) for name, error in columns[1].items() if name not in APART]
     assert mean(others) <= MOST_OTHER_CACHE and max(others) < 0.15
-    assert all(columns[1][name] > 0.4 for name in APART)  # one that is mended leaves the list
+    assert all(columns[1][name] > 0.4 for name in APART)  # a case that is fixed must be removed from the list
     assert mean(others) == pytest.approx(launch_cases.mean_error("cache_tokens", far=False))
     assert all(abs(error) < 0.02 for error in errors("weights_gib").values())
 

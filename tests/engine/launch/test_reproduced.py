@@ -1,5 +1,5 @@
-"""Public configurations with a published outcome, read as they are launched: what was measured lies within
-the bands that the engine gives, which are those of Validation. Those that do not are named."""
+"""Public configurations with a published outcome, read as launch files: the measurements lie within the
+engine's bands, which are those of the page Validation, except for the cases named here."""
 
 import pytest
 
@@ -13,12 +13,12 @@ CASES = {
     for name, case in launch_cases.cases().items()
     if {"tokens_per_s_per_gpu", "memory_gib"} & set(case)
 }
-# outside a band. In time every one of them is faster here than it was measured: 8B on 128 H100s held to
-# 500 W by a sixth, in longer sequences by a fifth and over eight context ranks by two fifths,
-# 405B by a sixth and in chunks by three tenths. In memory 405B has a quarter less here. Why is not known;
-# that they are read rightly is, since Validation's rows of the same runs give the same figures.
+# Cases outside a band. The engine's time is too short in each of them: for 8B on 128 H100s limited to 500 W
+# by a sixth, with longer sequences by a fifth and with eight context ranks by two fifths; for 405B by a
+# sixth, and with chunks by three tenths. Its memory for 405B is a quarter too small. The causes are not
+# known. The files are read correctly, since Validation's rows of the same runs give the same figures.
 OUT = {*("titan-8b-long", "titan-8b-cp8"), *("titan-405b-1f1b", "titan-405b-interleaved")}
-# launch -> Validation's row of the same run, which nobody launched
+# launch file -> Validation's row of the same run, which was not read from a file
 ROWS = {
     "titan-8b-8": "torchtitan_8b_8_bf16_compile",
     "titan-8b-8-float8": "torchtitan_8b_8_fp8_compile",
@@ -28,8 +28,8 @@ ROWS = {
     "titan-8b-cp8": "torchtitan_8b_cp_262144",
     "titan-70b-tp8": "torchtitan_70b_256",
 }
-# NVIDIA's published runs, which are a recipe of NeMo or Megatron-Bridge with these overrides: row of
-# Validation -> recipe
+# NVIDIA's published runs, each a recipe of NeMo or Megatron-Bridge with overrides: row of Validation ->
+# recipe
 RECIPES = {
     "dgxc_llama31_70b_2504_bf16_512": "llama31_70b",
     "dgxc_llama31_70b_2411_bf16_64": "llama31_70b",
@@ -40,7 +40,7 @@ RECIPES = {
 
 
 def overridden(row: dict, recipe: str) -> str:
-    """A row's layout and batch as somebody would override them."""
+    """A row's layout and batch, written as overrides of the recipe."""
     layout, job = row["layout"], row["job"]
     mixed = "bf16_mixed" if row.get("precision", "bf16") == "bf16" else "bf16_with_fp8_current_scaling_mixed"
     given = {
@@ -101,7 +101,7 @@ def test_a_launch_is_read_as_the_run_that_validation_has(name):
     assert report(name).estimate.step_s == pytest.approx(validation.row(ROWS[name]).predicted, rel=0.02)
 
 
-# ten of three frameworks, with what we say over what was measured, less one: the step, or else the memory
+# ten cases of three frameworks, with the relative error of the step's time or, without one, of the memory
 TEN = {
     "titan-70b-async": -0.01,
     "titan-8b-h200-32": -0.11,

@@ -1,5 +1,5 @@
-"""What the report says: each framework is read, its errors are its own, and every change does what it
-promises."""
+"""The report: each framework's files are read, its own errors are predicted, and every proposed change does
+what it promises."""
 
 import json
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""What an argument of a formula may be, read off its name: a unit at its end says so, and what has none
-counts things.
+"""Finds the allowed values of a formula's argument by the argument's name: a name that ends in a unit is a
+quantity in this unit, any other name counts things.
 
-So a new formula is driven over its domain without a line here. DOMAIN of a test's module has the arguments
-that are something else (a model, a word of a list), or whose numbers have limits of their own.
+So a new formula is tested over its domain without an entry here. DOMAIN in a test's module lists the
+arguments of other kinds (a model, a word of a list), and those with special limits.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# how a name ends -> what it may be; the first that fits
+# the end of a name -> its allowed values; the first match counts
 UNITS = {
     r"(^|_)flops_per_s": st.floats(1e12, 1e17),
     r"(^|_)per_s": st.floats(1e6, 1e13),
@@ -36,7 +36,7 @@ def of(name: str, known: Strategies) -> st.SearchStrategy:
 
 
 def called(function: Callable, values: dict[str, Any], known: Strategies, module: str) -> Any:
-    """What the function returns; where it fails, with the line that may be missing."""
+    """The result of the function; if it fails, the error names the entry that DOMAIN may lack."""
     try:
         return function(**values)
     except Exception as error:

@@ -1,8 +1,8 @@
 """Every public function over its whole allowed domain, and against bad input, found by the names of its
 arguments.
 
-An argument of one name means one thing everywhere in these modules; so one strategy for each name drives them
-all. ``domain`` reads it off the name where DOMAIN does not have it.
+An argument of one name means one thing everywhere in these modules; so one strategy for each name tests them
+all. ``domain`` derives it from the name unless DOMAIN lists it.
 """
 
 import inspect

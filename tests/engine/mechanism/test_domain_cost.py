@@ -1,8 +1,8 @@
 """Every public function of the cost model's parts, over its allowed domain and against bad input.
 
-An argument of one name means one thing everywhere in these modules; so one strategy for each name drives
-them all. ``domain`` reads it off the name where DOMAIN does not have it. What takes whole jobs and layouts
-is driven in test_layout.py, test_search.py and test_inference.py.
+An argument of one name means one thing everywhere in these modules; so one strategy for each name tests them
+all. ``domain`` derives it from the name unless DOMAIN lists it. Functions of whole jobs and layouts are
+tested in test_layout.py, test_search.py and test_inference.py.
 """
 
 import inspect
@@ -38,7 +38,8 @@ NOT_NUMBERS = {
     "algorithm",
     "supported_precision",
     "run",
-    # of experts and pipelines: what takes things or another's results; tested in their own files
+    # functions of experts and pipelines that take objects or other functions' results; tested in their own
+    # files
     "block",
     "layer",
     "every_other",
@@ -72,7 +73,7 @@ SHAPES = [
 ]
 whole, few = st.integers(1, 10**6).map(float), st.integers(1, 64).map(float)
 seconds, size = st.floats(1e-9, 1e6), st.floats(0, 1e15)
-# groups of ranks: so many nodes, of so many ranks each
+# groups of ranks: (number of nodes, ranks in each)
 DOMAIN = dict(
     cut=st.tuples(few, few, few)
     .map(sorted)

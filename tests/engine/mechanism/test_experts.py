@@ -1,5 +1,5 @@
-"""The closed forms of expert parallelism, from hand and from the papers, and against what is executed on
-ranks."""
+"""The closed forms of expert parallelism, compared with sums by hand, with the papers, and with runs executed
+on ranks."""
 
 import numpy as np
 import pytest

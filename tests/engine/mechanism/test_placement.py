@@ -26,15 +26,15 @@ KEYS = [axis.key for axis in placement.AXES]
 
 
 def order_of(innermost):
-    """The levels of the mesh, innermost first, once an axis was moved there: data ranks are expert ranks and,
-    further out, the copies of each expert."""
+    """The levels of the mesh, innermost first, after an axis was moved to the inside. Data ranks are split
+    into expert ranks and, further out, the copies of each expert."""
     usual = ["tp", "ep", "copies", "pp"]
     moved = {"dp": ["ep", "copies"]}.get(KEYS[innermost], [KEYS[innermost]])
     return moved + [key for key in usual if key not in moved]
 
 
 def mesh(axis_sizes, innermost):
-    """For every GPU its coordinate along each level, by counting through the mesh, and its data rank."""
+    """The coordinate of every GPU along each level, found by counting through the mesh, and its data rank."""
     order, size = order_of(innermost), placement.levels(axis_sizes)._asdict()
     shape = [int(size[key]) for key in reversed(order)]
     grid = np.unravel_index(np.arange(int(np.prod(shape))), shape)
@@ -43,7 +43,7 @@ def mesh(axis_sizes, innermost):
 
 
 def groups(axis_sizes, innermost, *axes):
-    """Lists of GPUs that differ along those axes alone."""
+    """The groups of GPUs that differ only along these axes."""
     found = mesh(axis_sizes, innermost)
     within = {"dp": {"ep", "copies"}}
     varied = set().union(*(within.get(axis, {axis}) for axis in axes))

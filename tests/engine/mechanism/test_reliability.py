@@ -111,8 +111,8 @@ def test_rare_failures_leave_the_textbook_sum(checkpoint_s, restart_s):
 
 
 def simulated_share(interval_s, checkpoint_s, mtbf_s, restart_s, intervals, seed):
-    """The same run played: failures drawn one after the other, everything since the last checkpoint done
-    again."""
+    """The useful share of a simulated run: failures are drawn at random, and the work since the last
+    checkpoint is repeated."""
     random = np.random.default_rng(seed)
     clock = 0.0
     failure = random.exponential(mtbf_s)

@@ -35,7 +35,7 @@ from tests.cases import in_one_test
 
 
 class Heap:
-    """The allocator with the names of its user's calls."""
+    """The allocator with methods named like the calls of its user."""
 
     def __init__(self, capacity=GIB, expandable=0):
         self.state = [0] * 7

@@ -1,4 +1,4 @@
-"""What lessons 13 to 19 say of our own timings, read off the shipped files."""
+"""The statements of lessons 13 to 19 about our own timings, checked against the shipped files."""
 
 import itertools
 

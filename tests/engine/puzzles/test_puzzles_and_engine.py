@@ -43,7 +43,7 @@ from tests.engine.serving.test_events import run
 
 
 def function(name):
-    """The solution, as a function."""
+    """A puzzle's solution as a Python function."""
     names = {}
     exec(puzzles.puzzle(name).SOLUTION, names)
     return names[puzzles.puzzle(name).FUNCTION]

@@ -45,7 +45,8 @@ def test_the_best_list_is_no_worse_than_any_other():
 
 
 def all_cuts_tried(counts, kept) -> list[float]:
-    """The same by trying every cut for every batch and number of sizes; of equals the first."""
+    """The best list of sizes, found by trying every cut for every batch and number of sizes; the first of
+    equals."""
     batch = np.arange(LARGEST + 1.0)
     lack = np.array(
         [

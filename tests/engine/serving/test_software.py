@@ -1,4 +1,5 @@
-"""What programs add to a served model's steps; the times among it come from runs that judge nothing."""
+"""The time that serving programs add to a model's steps; fitted times come from runs that are not used to
+judge the engine."""
 
 import math
 from dataclasses import replace
@@ -26,12 +27,12 @@ def served(at=H100, model=LLAMA, **asked):
 
 
 def fitting(start: str) -> list[dict]:
-    """The cases that fitted something, by the start of their id."""
+    """The cases on which something was fitted and whose id begins with ``start``."""
     return [case for case in validation.load() if case["id"].startswith(start) and case["fitted"] is True]
 
 
 def missing_s(case: dict, by: software.Software) -> float:
-    """By how much the whole run took longer than ours by this software."""
+    """The time by which a measured run was longer than the engine's run with this software."""
     at = layout.machine(catalog.gpu(case["gpu"]), case["precision"])
     said = inference.infer(validation.model_of(case), at, Serving(**case["serving"]))
     return case["measured"]["latency_s"] - software.run_by(by, said).latency_s

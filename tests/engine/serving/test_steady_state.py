@@ -32,7 +32,7 @@ PLANS = {
 
 
 def clerk(most_tokens=1e9):
-    """A replica that takes a fixed time for 100 tokens and in proportion for others, and nothing else."""
+    """A replica whose only cost is a time in proportion to the tokens of a prompt."""
     return step_costs.Costs(np.array([1e-9, 100.0]), np.array([1e-12, SERVICE_S]), 0.0, 0.0, most_tokens, 1.0)
 
 

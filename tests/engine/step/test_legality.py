@@ -1,4 +1,4 @@
-"""One set of rules: whoever asks whether a layout can be built is told the same."""
+"""One set of rules decides whether a layout can be built: all parts of the engine give the same answer."""
 
 import random
 import re
@@ -30,7 +30,7 @@ def a_job(chance: random.Random):
 
 
 def a_layout(chance: random.Random, model, gpus: int) -> Layout:
-    """Some layout of it: about one in four can be built."""
+    """A random layout of the job; about one in four can be built."""
     tp, interleave = chance.choice(DEGREES), chance.choice((1, 1, 1, 2, 4))
     others = [key for key, plan in SCHEDULES.items() if not (plan.interleaved or plan.folded)]
     in_chunks = ["interleaved", *(key for key, plan in SCHEDULES.items() if plan.folded and interleave == 2)]
@@ -58,7 +58,7 @@ def is_legal(model, job: Job, layout: Layout) -> bool:
 
 
 def columns(layouts: list[Layout]) -> Layouts:
-    """Several layouts as the planner has them."""
+    """Several layouts in the planner's form, as columns."""
     schedules = list(zip(cases.SCHEDULE_KEYS, cases.CHUNKS))
     rows = [
         (

@@ -1,4 +1,4 @@
-"""The table of goals: what is asked, what was found, and that nothing is left out of it."""
+"""The table of goals: the errors allowed, the errors found, and that no goal is left out."""
 
 import math
 

@@ -1,5 +1,6 @@
-"""The fit of a training step's three constants finds what made the steps, and what it finds is what ships.
-The other constants that a few rows fitted are worked out again beside it."""
+"""The fit of a training step's three constants recovers the constants that steps were made with, and the
+shipped constants are those that it finds.
+The other constants, each fitted on a few rows, are computed again as well."""
 
 import re
 from dataclasses import replace
@@ -19,12 +20,13 @@ README = (SOURCE.parent / "README.md").read_text(encoding="utf-8")
 
 
 def marked(constant: str) -> list[dict]:
-    """The rows that fitted a constant other than the three."""
+    """The rows that were used to fit this constant, which is none of the three."""
     return [case for case in validation.load() if case.get("constant") == constant]
 
 
 def made_of(truth) -> list[dict]:
-    """The fitted steps, with what the engine says of them in place of what was published."""
+    """The steps used for fitting, with the engine's times for the constants ``truth`` instead of the
+    published times."""
     made = []
     for case in fitted_steps.cases():
         [name] = case["measured"]

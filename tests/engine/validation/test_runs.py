@@ -1,4 +1,4 @@
-"""Whole runs of others: what is read, what is refused and why, and what a band is made of."""
+"""Others' whole training runs: which rows are read, which are refused and why, and how bands are made."""
 
 import csv
 import tomllib
@@ -276,7 +276,7 @@ def test_what_nvidias_software_keeps_is_taken_from_the_source_and_the_format():
 
 # -- regret --------------------------------------------------------------------------------------------------
 def timed(measured, **change):
-    """A run of one layout that took so many seconds."""
+    """A run of one layout that took ``measured`` seconds."""
     row = ROW | change
     said = runs.estimate_of(row)
     axes = {"precision": row["precision"]} | runs._axes(said)

@@ -1,4 +1,5 @@
-"""Servers under load: what is asked of the engine, what is refused, and how they are summed up."""
+"""Servers under load: what the engine computes for them, which rows are refused, and how the others are
+summarised."""
 
 import csv
 
