@@ -73,8 +73,7 @@ def _import(name: str) -> None:
     importlib.import_module(name if is_module else name.rpartition(".")[0])
 
 
-# -- what a page is made from
-# ----------------------------------------------------------------------------------
+# -- what a page is made from --------------------------------------------------------------------------------
 def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
     """The texts that a page is made from."""
     whole = page.file.content_string

@@ -44,7 +44,7 @@ NOT_FOLLOWED = {
 FAR = 200  # a reader of so many files reads everything, and counts as the farthest from each of them
 
 
-# -- reading one source ----------------------------------------------------------------------------
+# -- reading one source --------------------------------------------------------------------------------------
 class Definition(NamedTuple):
     """A function, class, constant or other statement of a module: what it uses and reads."""
 

@@ -1,8 +1,8 @@
-"""The fences that a lesson may use, each in a module that defines ``format``; and the Markdown extension that handles
-them, and programs in a language that Pygments knows.
+"""The fences that a lesson may use, each in a module that defines ``format``; and the Markdown extension that
+handles them, and programs in a language that Pygments knows.
 
-A fence of any other kind, or one with a faulty head or end, stops the build with file and line, because pymdownx
-would show it as text.
+A fence of any other kind, or one with a faulty head or end, stops the build with file and line, because
+pymdownx would show it as text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class _Left(Preprocessor):
 
 
 class Fences(SuperFencesCodeExtension):
-    """pymdownx's fences extension with the course's own fences, so that mkdocs' settings need not list them."""
+    """pymdownx's fences extension with the course's own fences, so that mkdocs' settings need not list
+    them."""
 
     def extendMarkdown(self, md: Markdown) -> None:
         super().extendMarkdown(md)

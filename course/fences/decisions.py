@@ -4,7 +4,8 @@ examination, one for the lessons' design exercises, to be printed and filled in 
     ``` decisions
     ```
 
-The tasks are in the missions' own words, and the fields for a layout are the controls of the missions' figures.
+The tasks are in the missions' own words, and the fields for a layout are the controls of the missions'
+figures.
 """
 
 from __future__ import annotations

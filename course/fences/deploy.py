@@ -4,9 +4,9 @@
     Chat with a 70B: {model: llama3.1-70b, gpu: h100-sxm, per_s: 20, prompt: 1000, output: 300, ttft_s: 1 s, tpot_s: 50 ms}
     ```
 
-Each line is a state to start from: a title and the texts of its fields, as a reader would type them. A field that
-is not named keeps its default from ``FIELDS``. The page opens in the first state. The page's own scripts are in
-site/theme/assets/deploy; what they run of the engine is made by course/in_page.
+Each line is a state to start from: a title and the texts of its fields, as a reader would type them. A field
+that is not named keeps its default from ``FIELDS``. The page opens in the first state. The page's own scripts
+are in site/theme/assets/deploy; what they run of the engine is made by course/in_page.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MEASURED = (
     "spread_experts",
 )  # published points that have both speeds
 
-IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # left out here: this sentence is about the frontier's figure
+IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # left out: it is about another figure
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="deploy" data-deploy data-programs="{{ programs }}" data-published="{{ published }}">
@@ -188,7 +188,8 @@ def published() -> list[dict]:
 
 
 def _alike(key: str) -> list[str]:
-    """The models of the catalogue that cost a server the same as this one: they differ at most in vocabulary."""
+    """The models of the catalogue that cost a server the same as this one: they differ at most in
+    vocabulary."""
     asked = catalog.model(key)
     same = ("depth", "hidden", "heads", "kv_heads", "ffn", "experts")
     return [

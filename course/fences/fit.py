@@ -55,7 +55,8 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="fit-lines" data-lines hidden></div>
 </div>""")
 
-# the fields for a GPU of one's own: the key in engine.launch.fit_page, the label, and the SI value of its unit
+# the fields for a GPU of one's own: the key in engine.launch.fit_page, the label, and the SI value of its
+# unit
 OWN = (
     ("hbm_bytes", "Memory, GB", 1e9),
     ("hbm_bytes_per_s", "HBM, TB/s", 1e12),

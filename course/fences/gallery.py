@@ -3,9 +3,10 @@
     ``` gallery
     ```
 
-The figures appear in the order in which the lessons show them. Their pictures are stored in the repository, because
-only a browser can draw them: ``python -m course.pictures figures`` makes them anew, and a test says when that is
-necessary. A figure without a stored picture, such as a new figure, is shown by its question alone.
+The figures appear in the order in which the lessons show them. Their pictures are stored in the repository,
+because only a browser can draw them: ``python -m course.pictures figures`` makes them anew, and a test says
+when that is necessary. A figure without a stored picture, such as a new figure, is shown by its question
+alone.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@
       - 10-nd-parallelism.md?topology_placement.ep=8#w-topology_placement: A widget in a state.
     ```
 
-The title of a step is the title of the page's section, or the question of its widget. An unknown page, anchor, control
-or value stops the build with file and line. The page's script (site/theme/assets/js/paths.js) reads the
-finished list.
+The title of a step is the title of the page's section, or the question of its widget. An unknown page,
+anchor, control or value stops the build with file and line. The page's script (site/theme/assets/js/paths.js)
+reads the finished list.
 """
 
 from __future__ import annotations

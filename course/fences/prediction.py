@@ -126,8 +126,8 @@ def _choice(options: dict, truth: dict | None, widget: Widget, source: str) -> d
 
 
 def _own_words(options: dict, choice: dict) -> list[str]:
-    """The words of the right choice, if they are so many that they mean the same in the text above: "half as long
-    again", but not "fits"."""
+    """The words of the right choice, if they are so many that they mean the same in the text above: "half as
+    long again", but not "fits"."""
     right = str(options["answers"][choice["right"]]) if choice else ""
     return [right] if len(right.split()) >= LEAST_WORDS else []
 
@@ -224,10 +224,10 @@ def _phrases(options: dict, name: str, truth: dict | None, source: str) -> list[
     return [phrase.replace("{}", truth["shown"] if truth else "") for phrase in given]
 
 
-# -- where the answer is seen ----------------------------------------------------------------------------------------
+# -- where the answer is seen --------------------------------------------------------------------------------
 def _seen(options: dict, truth: dict | None, widget: Widget, source: str) -> str:
-    """For the page: the readout that shows the answer, and the state in which it does; '' if there is none. With a
-    mark on an axis the figure keeps the fence's own state, because the mark is right only there."""
+    """For the page: the readout that shows the answer, and the state in which it does; '' if there is none.
+    With a mark on an axis the figure keeps the fence's own state, because the mark is right only there."""
     said = options["seen"] if "seen" in options else numbers.form(options["asks"])["expression"]
     on_axis, given = "point" in options or "mark" in options, "seen" in options
     if not _is_readout(said):

@@ -5,9 +5,10 @@
     figure: pipeline_timeline      the figure of this page that it drives, if it drives one
     ```
 
-Statement, starting code, hints, solution and checks come from the module, because the command line uses them as
-well. An unknown name, key or figure stops the build with file and line. The page's scripts are in
-site/theme/assets/puzzle; they are fetched when a reader turns to the editor, and Python only at the first *run*.
+Statement, starting code, hints, solution and checks come from the module, because the command line uses them
+as well. An unknown name, key or figure stops the build with file and line. The page's scripts are in
+site/theme/assets/puzzle; they are fetched when a reader turns to the editor, and Python only at the first
+*run*.
 """
 
 from __future__ import annotations

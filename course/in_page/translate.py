@@ -53,7 +53,7 @@ class Module:
         self.counted = 0
         self.annotating: frozenset[str] = frozenset()
 
-    # -- the module --------------------------------------------------------------------------------
+    # -- the module ------------------------------------------------------------------------------------------
     def body(self) -> str:
         """The module as a JavaScript expression: an object with the module's names."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """The course as a PDF, build/system-ml.pdf: the page /book/ of the built site, rendered and printed by
-Chromium. The pictures of figures that are drawn for this are also used for the EPUB, build/system-ml.epub (epub.py).
+Chromium. The pictures of figures that are drawn for this are also used for the EPUB, build/system-ml.epub
+(epub.py).
 
     python -m course.output.paper                                    after course/build.py
     SITE_URL=https://example.org/course/ make book          its links then lead to that address

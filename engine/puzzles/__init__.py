@@ -1,9 +1,11 @@
 """Puzzles: a function that a reader writes, and what judges it.
 
-Every module here, except for those in ``BESIDE``, is a puzzle, named after its file. It has ``TITLE``, ``LESSON``, ``STATEMENT`` (Markdown), ``FUNCTION``
-(the name of the function to write), ``START``, three ``HINTS``, ``SOLUTION`` and ``OPEN`` (what to try next).
-``run`` and ``check`` judge a function (``judging.py``). These two and all that they call are plain Python, without numpy, because the pages run them too:
-``course/puzzle_page.py`` takes them out of this room and of the engine's, and the lines of both are the same.
+Every module here, except for those in ``BESIDE``, is a puzzle, named after its file. It has ``TITLE``,
+``LESSON``, ``STATEMENT`` (Markdown), ``FUNCTION`` (the name of the function to write), ``START``, three
+``HINTS``, ``SOLUTION`` and ``OPEN`` (what to try next). ``run`` and ``check`` judge a function
+(``judging.py``). These two and all that they call are plain Python, without numpy, because the pages run them
+too: ``course/puzzle_page.py`` takes them out of this room and of the engine's, and the lines of both are the
+same.
 """
 
 from __future__ import annotations

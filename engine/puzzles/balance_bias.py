@@ -52,7 +52,8 @@ SPREAD = 5  # of the scores, in steps of BIAS_RATE
 
 
 def run(function):
-    """Balance some batches of new tokens by the reader's rule; returns the result in words, and the figure."""
+    """Balance some batches of new tokens by the reader's rule; returns the result in words, and the
+    figure."""
     bias, fullest = [0.0] * EXPERTS, []
     first = []
     for batch in range(BATCHES):

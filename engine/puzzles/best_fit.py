@@ -146,7 +146,8 @@ def addresses_of(function, asked, capacity):
 
 
 class Segment:
-    """One segment of the engine's allocator without PyTorch's rounding: a block is as large as its request."""
+    """One segment of the engine's allocator without PyTorch's rounding: a block is as large as its
+    request."""
 
     def __init__(self, capacity):
         self.segments, self.blocks, self.cached, self.taken = [[], [], []], [], [[], []], {}

@@ -1,4 +1,5 @@
-"""One step of a server: which requests write a token, and which pieces of waiting prompts are read with them."""
+"""One step of a server: which requests write a token, and which pieces of waiting prompts are read with
+them."""
 
 from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.serving.server import has_no_room, piece
@@ -131,8 +132,9 @@ def compare(reads, writing, waiting, budget, seats):
 
 
 def day(function, requests, budget, seats, plans=None):
-    """The time of each request's first token, and the longest pause between two tokens of a request, in ms. If given,
-    the list ``plans`` gets an entry for each step: for each request the tokens read, or -1 if it writes one."""
+    """The time of each request's first token, and the longest pause between two tokens of a request, in ms.
+    If given, the list ``plans`` gets an entry for each step: for each request the tokens read, or -1 if it
+    writes one."""
     now, came, first, last, pause = 0.0, 0, {}, {}, 0.0
     left, to_write = [each[1] for each in requests], [each[2] for each in requests]
     waiting, writing = [], []
@@ -197,8 +199,8 @@ def drawn(plans):
 
 
 def of_a_step(reads, wanted, writing, budget):
-    """The picture of a step's budget: the answers' tokens and the pieces of prompts, in the reader's plan and by the
-    rule."""
+    """The picture of a step's budget: the answers' tokens and the pieces of prompts, in the reader's plan and
+    by the rule."""
     lines = []
     for name, plan in (("yours", reads), ("the rule's", wanted)):
         boxes, at = [box(0, min(writing, budget), "", "hbm")], writing

@@ -189,7 +189,8 @@ def require_short(work, layers, ahead):
 
 
 def drawn(work, layers, ahead):
-    """The state of the figure ``fsdp_timeline``. It codes a task as 4 times the layer, counted from 1, plus the kind."""
+    """The state of the figure ``fsdp_timeline``. It codes a task as 4 times the layer, counted from 1, plus
+    the kind."""
     return {
         "set": {"layers": str(layers), "prefetch": str(ahead)},
         "give": {"own": [1] + [4 * (layer + 1) + KINDS[what] for what, layer in work]},

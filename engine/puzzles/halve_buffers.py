@@ -87,8 +87,8 @@ def power_below(ranks):
 
 
 def summed(function, ranks):
-    """The parts of each chunk that each rank holds in the end, and the number of chunks that each rank has sent; a
-    Slip unless every rank that takes part in the halving has its own chunk complete."""
+    """The parts of each chunk that each rank holds in the end, and the number of chunks that each rank has
+    sent; a Slip unless every rank that takes part in the halving has its own chunk complete."""
     chunks = power_below(ranks)
     extra = ranks - chunks
     plans = [plan_of(function, rank, ranks, chunks) for rank in range(ranks)]
@@ -123,8 +123,8 @@ def summed(function, ranks):
 
 
 def require_fold(plans, step, folded, ranks, chunks):
-    """Raise a Slip unless the ranks beyond the power of two send their whole buffer in the first step, and neither
-    send nor receive later."""
+    """Raise a Slip unless the ranks beyond the power of two send their whole buffer in the first step, and
+    neither send nor receive later."""
     for rank in range(ranks):
         move = plans[rank][step]
         if rank in folded and step == 0 and move != (rank - 1, 0, chunks):
@@ -168,7 +168,8 @@ def plan_of(function, rank, ranks, chunks):
 
 
 def require_complete(parts, sent, folded, ranks):
-    """Raise a Slip unless each rank that takes part has its own chunk complete, and no rank has sent too much."""
+    """Raise a Slip unless each rank that takes part has its own chunk complete, and no rank has sent too
+    much."""
     members = [rank for rank in range(ranks) if rank not in folded]
     for place in range(len(members)):
         held = len(parts[members[place]][place])

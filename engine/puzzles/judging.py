@@ -1,5 +1,5 @@
-"""Runs a reader's solution of a puzzle and judges it. This is plain Python without a library, so that a page (in
-Brython) and the command line (in CPython) run the same lines.
+"""Runs a reader's solution of a puzzle and judges it. This is plain Python without a library, so that a page
+(in Brython) and the command line (in CPython) run the same lines.
 
 A puzzle's module has ``run(function)`` and ``check(function)``. Each gives words and what its figure is to show,
 or raises ``Slip`` with the same two.
@@ -12,8 +12,8 @@ LONGEST = 160  # characters of a value that is quoted
 
 
 class Slip(Exception):
-    """Raised for a wrong answer of the reader's function. ``words`` say what is wrong with it and help to find
-    the mistake; ``drawn`` is the state in which the figure shows it."""
+    """Raised for a wrong answer of the reader's function. ``words`` say what is wrong with it and help to
+    find the mistake; ``drawn`` is the state in which the figure shows it."""
 
     def __init__(self, words, drawn=None):
         super().__init__(words)
@@ -25,9 +25,9 @@ class Printed(Exception):
 
 
 def tried(code, name, task):
-    """Run the reader's code and pass its function to ``task``. Returns a dictionary: ``right`` is whether the answer
-    is right, ``words`` the verdict, ``line`` the line that it is about (0 if none), ``printed`` the lines that
-    the code printed, and ``drawn`` the state of the figure."""
+    """Run the reader's code and pass its function to ``task``. Returns a dictionary: ``right`` is whether the
+    answer is right, ``words`` the verdict, ``line`` the line that it is about (0 if none), ``printed`` the
+    lines that the code printed, and ``drawn`` the state of the figure."""
     printed, drawn, line, right = [], None, 0, False
     names = {"__name__": "yours", "print": printer(printed)}
     try:
@@ -63,8 +63,8 @@ def printer(printed):
 
 
 def said(error):
-    """An error of the reader's code in one line: Python's own message, or one of ours where the page's Python, which
-    is JavaScript underneath, has a message of its own."""
+    """An error of the reader's code in one line: Python's own message, or one of ours where the page's
+    Python, which is JavaScript underneath, has a message of its own."""
     kind, words = type(error).__name__, " ".join(str(error).split())
     if kind in ("ImportError", "ModuleNotFoundError") or "XMLHttpRequest" in words:
         return "A puzzle needs no libraries; there is math to import, and nothing else."
@@ -80,8 +80,9 @@ def said(error):
 
 
 def line_of(error, too_deep=False):
-    """The line of the reader's code in which an error arose, or 0 if it is not known. A recursion that went ``too_deep``
-    may have ended while entering the last call, so the line is then that of the call before it."""
+    """The line of the reader's code in which an error arose, or 0 if it is not known. A recursion that went
+    ``too_deep`` may have ended while entering the last call, so the line is then that of the call before
+    it."""
     lines, step = [0], error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == FILE:
@@ -118,7 +119,8 @@ def something(value, call):
 
 
 def rows(value, call, wanted, most):
-    """The list that a call returned; a Slip if it is not a list or too long. ``wanted`` says in words what to return."""
+    """The list that a call returned; a Slip if it is not a list or too long. ``wanted`` says in words what to
+    return."""
     something(value, call)
     if not isinstance(value, (list, tuple)):
         raise Slip(f"{call} must give {wanted}, and gave {shown(value)}.")
@@ -128,8 +130,8 @@ def rows(value, call, wanted, most):
 
 
 def one_for_each(value, call, wanted, count, whose):
-    """The list that a call returned; a Slip unless it has ``count`` entries. ``whose`` says in words what has one entry
-    each."""
+    """The list that a call returned; a Slip unless it has ``count`` entries. ``whose`` says in words what has
+    one entry each."""
     given = rows(value, call, wanted, 1000)
     if len(given) != count:
         raise Slip(f"{call} gave {len(given)} entries for {count} {whose}.")
@@ -146,14 +148,15 @@ def box(start, end, text: "str | int" = "", look="plain"):
 
 
 def picture(lines, key, says, unit=""):
-    """The picture of an answer, for a puzzle without a figure: lines of (name, boxes) on one axis, a key that explains the
-    looks, and a sentence for readers who cannot see the picture."""
+    """The picture of an answer, for a puzzle without a figure: lines of (name, boxes) on one axis, a key that
+    explains the looks, and a sentence for readers who cannot see the picture."""
     return {"picture": {"lines": [list(line) for line in lines], "key": key, "says": says, "unit": unit}}
 
 
 # -- what a page reads ---------------------------------------------------------------------------------------
 def as_json(value):
-    """A value of lists, dicts, strings, numbers and booleans as JSON in ASCII; the page's Python has no json module."""
+    """A value of lists, dicts, strings, numbers and booleans as JSON in ASCII; the page's Python has no json
+    module."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):

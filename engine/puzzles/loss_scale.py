@@ -85,8 +85,8 @@ def states(function, scale, interval, steps):
 
 
 def expected(scale, interval, steps):
-    """The scale and the count after each step, by the engine's rule. The smallest allowed scale is added here, because
-    the engine's rule has none."""
+    """The scale and the count after each step, by the engine's rule. The smallest allowed scale is added
+    here, because the engine's rule has none."""
     octave, clean, found = math.log2(scale), 0, []
     for step in steps:
         overflow = step == "x"
@@ -131,7 +131,8 @@ def instead(before, clean, found, overflow, interval):
 
 
 def drawn(found, scale, steps, wrong=-1):
-    """The picture of the steps from left to right: whether each overflows, and the scale and the count after it."""
+    """The picture of the steps from left to right: whether each overflows, and the scale and the count after
+    it."""
     lines = [
         (
             "step",

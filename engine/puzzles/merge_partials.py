@@ -72,8 +72,8 @@ def check(function):
 
 
 def part(keys):
-    """The partial softmax (maximum, total, weighted) of these keys, made by the engine's merge of one key after the
-    other."""
+    """The partial softmax (maximum, total, weighted) of these keys, made by the engine's merge of one key
+    after the other."""
     found = EMPTY
     for score, value in keys:
         found = together(found, (score, 1.0, value))

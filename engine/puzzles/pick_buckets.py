@@ -88,7 +88,8 @@ def told(counts, kept, sizes):
 
 
 def check(function):
-    """Check the reader's function for all counts, calling it once for each, because the page's Python is slow."""
+    """Check the reader's function for all counts, calling it once for each, because the page's Python is
+    slow."""
     asked, given = cases(), []
     for counts, kept in asked:
         sizes, wanted = sizes_of(function, counts, kept), best(counts, kept)
@@ -143,8 +144,8 @@ def sizes_of(function, counts, kept):
 
 
 def drawn(counts, kept, sizes):
-    """The picture of which batches run in which graph, in the reader's choice and in the best one, and of where most of
-    the batches are."""
+    """The picture of which batches run in which graph, in the reader's choice and in the best one, and of
+    where most of the batches are."""
     lines = []
     for name, picked, look in (
         ("yours", sizes, "compute"),

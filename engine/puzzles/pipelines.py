@@ -1,4 +1,5 @@
-"""Shared by the puzzles about pipelines: reading a reader's blocks, the engine's timetable, words, and the figure."""
+"""Shared by the puzzles about pipelines: reading a reader's blocks, the engine's timetable, words, and the
+figure."""
 
 import math
 
@@ -154,8 +155,8 @@ def percent(found):
 
 
 def drawn(found):
-    """The state of the figure ``pipeline_timeline``: the number n of each pass that starts, and −1 − n for a pass at
-    which a stage waits for ever."""
+    """The state of the figure ``pipeline_timeline``: the number n of each pass that starts, and −1 − n for a
+    pass at which a stage waits for ever."""
     stuck, column = heads(found), [1]
     for at in range(len(found["work"])):
         if not math.isnan(found["start"][at]):

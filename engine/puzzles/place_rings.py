@@ -123,7 +123,8 @@ def stride(name, order, kinds):
 
 
 def drawn(order, kinds, per_node):
-    """The picture of GPU 0's ring of each kind: its members in the row of all GPUs, marked where the ring leaves a node."""
+    """The picture of GPU 0's ring of each kind: its members in the row of all GPUs, marked where the ring
+    leaves a node."""
     gpus, lines = 1, []
     for name in order:
         gpus *= kinds[name][0]

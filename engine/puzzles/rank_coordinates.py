@@ -125,7 +125,8 @@ MOST_DRAWN = 16  # ranks
 
 
 def drawn(found, sizes, wrong=()):
-    """The picture of the first ranks from left to right, with a line for each axis that shows the coordinate."""
+    """The picture of the first ranks from left to right, with a line for each axis that shows the
+    coordinate."""
     ranks = min(MOST_DRAWN, len(found))
     lines = [("rank", [box(r, r + 1, r, "wrong" if r in wrong else "plain") for r in range(ranks)])]
     for axis in range(len(sizes)):

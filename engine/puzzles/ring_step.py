@@ -86,8 +86,8 @@ def better(came, rank, step):
 
 
 def drawn(parts, rank=-1, chunk=-1):
-    """The picture of each rank's chunks, with the number of ranks whose parts are in them; the chunk at which a sum goes
-    wrong is marked."""
+    """The picture of each rank's chunks, with the number of ranks whose parts are in them; the chunk at which
+    a sum goes wrong is marked."""
     lines, count, chunks = [], len(parts), len(parts[0])
     for r in range(count):
         boxes = []

@@ -1,5 +1,5 @@
-"""A router: it chooses each token's experts with a bias, weights them without it, and drops a token where an expert's
-queue is full."""
+"""A router: it chooses each token's experts with a bias, weights them without it, and drops a token where an
+expert's queue is full."""
 
 from engine.executed.routing import choose, first_state, next_state, push
 from engine.puzzles.judging import Slip, box, number, one_for_each, picture, shown, whole
@@ -89,8 +89,8 @@ def likings(case):
 
 
 def scores_of(case):
-    """The scores of each token, which add up to 1: random numbers of the engine's generator times each expert's
-    popularity."""
+    """The scores of each token, which add up to 1: random numbers of the engine's generator times each
+    expert's popularity."""
     tokens, experts, _, _, _, seed = case
     state, found = first_state(seed), []
     for _ in range(tokens):

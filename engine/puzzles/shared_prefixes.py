@@ -59,7 +59,8 @@ ROOM = 10**6  # tokens: more than there are
 
 
 def run(function):
-    """Run the reader's function for the first row of requests; returns the result in words, and the figure."""
+    """Run the reader's function for the first row of requests; returns the result in words, and the
+    figure."""
     requests = parsed(CASES[0])
     found = held_of(function, requests)
     said = [
@@ -131,8 +132,8 @@ def common(one, word):
 
 
 def drawn(words, found, wrong=-1, wanted=0):
-    """The picture of each request, with a box for each token: held, computed or written. If an answer is wrong, the tokens
-    between the reader's and the right number are marked."""
+    """The picture of each request, with a box for each token: held, computed or written. If an answer is
+    wrong, the tokens between the reader's and the right number are marked."""
     lines = []
     for at in range(len(words)):
         prompt, answer = words[at].split("|")

@@ -37,7 +37,8 @@ SIZES = ((4, 4, 2), (3, 12, 4), (5, 6, 3), (4, 6, 1), (3, 8, 8))  # rows and col
 
 
 def run(function):
-    """Run the reader's split of the lesson's matrices on two ranks; returns the result in words, and the figure."""
+    """Run the reader's split of the lesson's matrices on two ranks; returns the result in words, and the
+    figure."""
     ranks = SIZES[0][2]
     held, share = split(function, SIZES[0]), SIZES[0][1] // ranks
     _, a, b = matrices(SIZES[0])
@@ -78,7 +79,8 @@ def split(function, size):
 
 
 def matrices(size):
-    """Matrices X, A and B of small whole numbers: the figure's own, or others in which all columns of A differ."""
+    """Matrices X, A and B of small whole numbers: the figure's own, or others in which all columns of A
+    differ."""
     hidden, columns, _ = size
     if size == SIZES[0]:
         return [[list(row) for row in matrix] for matrix in EXAMPLE]

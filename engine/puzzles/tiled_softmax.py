@@ -148,7 +148,8 @@ def check(function):
 
 
 def why(tiles, found):
-    """The words that help with this wrong mean: the typical mistake that gives it, or else a question to ask."""
+    """The words that help with this wrong mean: the typical mistake that gives it, or else a question to
+    ask."""
     seen = [entry for tile in tiles for entry in tile if entry[0] > -math.inf]
     maximum, total, weighted = part(seen)
     each = [part([entry for entry in tile if entry[0] > -math.inf]) for tile in tiles]

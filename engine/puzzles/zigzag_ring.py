@@ -1,4 +1,5 @@
-"""A causal ring: the chunks of the sequence that each rank holds, so that all ranks have equal work in every step."""
+"""A causal ring: the chunks of the sequence that each rank holds, so that all ranks have equal work in every
+step."""
 
 from engine.mechanism.context_parallel import ZIGZAG, block_owner, step_pairs
 from engine.puzzles.judging import Slip, box, picture, rows, shown, whole
@@ -114,7 +115,8 @@ def shortest(ranks):
 
 
 def drawn(held):
-    """The picture of each rank's work, step by step, on an axis of pairs; waiting for other ranks shows as idle."""
+    """The picture of each rank's work, step by step, on an axis of pairs; waiting for other ranks shows as
+    idle."""
     work, lines = work_of(held), []
     for rank in range(len(held)):
         boxes, at = [], 0

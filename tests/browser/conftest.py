@@ -1,5 +1,5 @@
-"""Fixtures for the browser tests: a visit to a page on which nothing may go wrong, and the two ways of serving the
-course."""
+"""Fixtures for the browser tests: a visit to a page on which nothing may go wrong, and the two ways of
+serving the course."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ LASTING = (
 
 
 class Visit:
-    """A reader's browser window; it notes errors that a reader must never meet. Windows share nothing except the files in
-    the browser's cache, and a tab that a test has not changed: in such a tab the site's scripts are already compiled,
-    which takes a third of a second in a new one. If ``figures`` are given, a lesson contains only these."""
+    """A reader's browser window; it notes errors that a reader must never meet. Windows share nothing except
+    the files in the browser's cache, and a tab that a test has not changed: in such a tab the site's scripts
+    are already compiled, which takes a third of a second in a new one. If ``figures`` are given, a lesson
+    contains only these."""
 
     def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
         self.own = browser.new_context(**VIEWPORT | settings)
@@ -80,8 +81,8 @@ class Visit:
         return self.own
 
     def start(self, predictions: bool = False, figures: Sequence[str] | None = None) -> None:
-        """Open a page for a new reader. Figures do not wait for a prediction, unless ``predictions`` asks for it
-        (as test_predictions.py does)."""
+        """Open a page for a new reader. Figures do not wait for a prediction, unless ``predictions`` asks for
+        it (as test_predictions.py does)."""
         self.page = self.page or self.tab()
         for origin in self.origins:
             self.tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
@@ -125,7 +126,8 @@ class Visit:
         return done
 
     def leave(self) -> None:
-        """Closes the window. Its context may be used again, and also its tab, unless a test has changed it."""
+        """Closes the window. Its context may be used again, and also its tab, unless a test has changed
+        it."""
         self.leaving = True
         if self.changed:
             self.own.close()
@@ -162,16 +164,16 @@ class Visit:
             self.faults.append(f"{kind}: {text}")
 
     def asks(self, request: Request) -> None:
-        """Notes a request of the page. When the page goes to another address, by a script or a link, its open requests no
-        longer matter."""
+        """Notes a request of the page. When the page goes to another address, by a script or a link, its open
+        requests no longer matter."""
         if request.is_navigation_request() and request.frame == self.page.main_frame:
             self.waiting.clear()
         self.waiting.add(request)
 
     def failed(self, request: Request) -> None:
-        """A failed request is an error, unless the page no longer needs it or the browser itself made it: a browser
-        fetches a page's icon late, and drops the request when the window goes on or is closed. A request for a blob of
-        the page (a puzzle's worker) is dropped together with the frame that made it."""
+        """A failed request is an error, unless the page no longer needs it or the browser itself made it: a
+        browser fetches a page's icon late, and drops the request when the window goes on or is closed. A
+        request for a blob of the page (a puzzle's worker) is dropped together with the frame that made it."""
         unneeded = (
             self.leaving
             or request not in self.waiting
@@ -205,8 +207,8 @@ class Visit:
         return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
 
     def forget(self) -> list[str]:
-        """Leaves the page and clears what it stored, so that the next test finds nothing of it; returns the errors that are
-        ``left``."""
+        """Leaves the page and clears what it stored, so that the next test finds nothing of it; returns the
+        errors that are ``left``."""
         left = self.left()
         self.page.evaluate("localStorage.clear()")
         self.page.goto("about:blank")  # requests that this interrupts do not count for the next page
@@ -215,8 +217,8 @@ class Visit:
 
 @pytest.fixture(scope="session")
 def left_behind():
-    """Settings -> the windows with these settings that are free to be used again. Filling the cache of a new window takes
-    as much processor time as showing a page."""
+    """Settings -> the windows with these settings that are free to be used again. Filling the cache of a new
+    window takes as much processor time as showing a page."""
     kept: dict[str, list[Visit]] = {}
     yield kept
     for one in chain(*kept.values()):
@@ -251,8 +253,8 @@ def visit(browser, left_behind):
 
 @pytest.fixture(scope="session")
 def windows(browser):
-    """Settings -> one window for all tests that only look at a page, because opening a window takes longer than showing a
-    page in it."""
+    """Settings -> one window for all tests that only look at a page, because opening a window takes longer
+    than showing a page in it."""
     opened = {}
 
     def window(settings: dict) -> Visit:
@@ -268,8 +270,8 @@ def windows(browser):
 
 @pytest.fixture(scope="session", params=sorted(all_widgets()))
 def own_page(request, windows, static):
-    """A widget on its own page. The fixture is a parameter of the session, so that pytest runs all tests of one widget, from
-    all files, one after the other, and the page is opened once."""
+    """A widget on its own page. The fixture is a parameter of the session, so that pytest runs all tests of
+    one widget, from all files, one after the other, and the page is opened once."""
     visit = windows({"permissions": ["clipboard-read", "clipboard-write"]})
     visit.begin()
     visit.go(f"{static}{request.param}/")
@@ -279,7 +281,8 @@ def own_page(request, windows, static):
 
 @pytest.fixture
 def glance(windows):
-    """Like ``visit``, for a test that stores nothing in the browser and does not depend on what others have stored."""
+    """Like ``visit``, for a test that stores nothing in the browser and does not depend on what others have
+    stored."""
     opened = []
 
     def look(**settings) -> Visit:

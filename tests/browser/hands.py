@@ -1,5 +1,5 @@
-"""Operates a widget as a reader does: finds controls by their labels, moves them with the mouse or keys, and reads words
-and pixels from the page."""
+"""Operates a widget as a reader does: finds controls by their labels, moves them with the mouse or keys, and
+reads words and pixels from the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PIXELS = """figure => {
 }"""
 # run before a page's scripts: no figure waits for its reader's prediction
 NOT_COVERED = "try { localStorage.setItem('course.predict', 'off'); } catch { /* nothing may be kept */ }"
-# run before a page's scripts: removes all figures but these, so that a test of one figure does not wait for all
+# run before a page's scripts: removes all figures but these, so that a test of one figure does not wait for
+# all
 ALONE = """{
   const kept = %s, goes = figure => kept.includes(figure.dataset.widget) || figure.remove();
   const watch = new MutationObserver(() => document.querySelectorAll("figure.widget").forEach(goes));
@@ -91,12 +92,13 @@ SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (do
 
 
 def enter(page: Page, url: str) -> None:
-    """Go to a page and touch something, so that the script for navigation loads without waiting for the figures. On return
-    it has loaded, with the list of pages that it can navigate to without loading anew."""
+    """Go to a page and touch something, so that the script for navigation loads without waiting for the
+    figures. On return it has loaded, with the list of pages that it can navigate to without loading anew."""
     page.goto(url)
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
-    # the list of pages has arrived but is read only when the page is idle, which a window in the background may never be
+    # the list of pages has arrived but is read only when the page is idle, which a window in the background
+    # may never be
     page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 100 }))")
 
 
@@ -111,7 +113,8 @@ class Hand:
             self.open()
 
     def open(self) -> None:
-        """Uncovers the figure if it waits for a prediction, as it does in a browser that has stored no answer."""
+        """Uncovers the figure if it waits for a prediction, as it does in a browser that has stored no
+        answer."""
         expect(self.figure).to_have_attribute("data-state", re.compile("^(live|asked)$"))
         if self.figure.get_attribute("data-state") == "asked":
             self.figure.locator("[data-show-me]").click()
@@ -170,7 +173,8 @@ class Hand:
         assert self.words() == wanted
 
     def predict(self) -> None:
-        """Answers the figure's question with whatever control it has; of several choices it takes the right one."""
+        """Answers the figure's question with whatever control it has; of several choices it takes the right
+        one."""
         block = self.figure.locator("[data-predict]")
         if block.get_attribute("data-kind") == "choice":
             block.locator("[data-answer=right]").click()
@@ -224,8 +228,8 @@ class Hand:
     def drag(self, name: str, index: int, on_the_way=None) -> float:
         """Drags a slider's handle to a stop with the mouse; returns the value there.
 
-        If stops are closer together than pixels, the last few steps are made with keys. A number without a slider is
-        typed.
+        If stops are closer together than pixels, the last few steps are made with keys. A number without a
+        slider is typed.
         """
         control = self.cls.controls()[name]
         if not control.slider:
@@ -256,7 +260,8 @@ class Hand:
         return self.at(name)
 
     def grip(self, slider: Locator, count: int) -> dict:
-        """Presses the mouse on the slider's handle, again if the page has moved meanwhile; returns the slider's box."""
+        """Presses the mouse on the slider's handle, again if the page has moved meanwhile; returns the
+        slider's box."""
         for _ in range(3):
             slider.hover()  # scrolls there and waits until it rests
             box = slider.bounding_box()

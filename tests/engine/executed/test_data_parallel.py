@@ -300,7 +300,7 @@ def test_the_slowest_by_hand():
     assert dp.slowest_s(2, 1.0, 0.1) == pytest.approx(1.056, abs=0.003) and dp.slowest_s(1, 1.0, 0.1) == 1.0
 
 
-# -- more ranks -----------------------------------------------------------------------------------
+# -- more ranks ----------------------------------------------------------------------------------------------
 def test_the_shares_by_hand():
     """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half
     counts."""
