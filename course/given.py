@@ -1,10 +1,5 @@
-"""Markdown extension: the names that a lesson's front matter defines apply to its page, and a folded box at
-the top explains them.
-
-    given:
-      llama: {is: 'model("llama3-70b")', says: Llama 3 70B}
-      h100: {is: 'layout.machine(gpu("h100-sxm"))', says: one H100 of a DGX node}
-      reading: inference.prefill(llama, h100, tp=4, batch=1, prompt=2000)
+"""Markdown extension: the names that the Python file beside a lesson defines apply to its page, and a folded
+box at the top explains them (course/lesson_code.py).
 
 A converter gets a page without its file. The page is found by its text, so this needs nothing from the tool
 that builds the site.
@@ -24,7 +19,7 @@ BOX = Environment(autoescape=True, trim_blocks=True).from_string("""
 <details class="given" data-search-exclude>
 <summary>What this {{ kind }} assumes</summary>
 <dl>
-{% for given in names %}<dt><code>{{ given.name }}</code>{% if given.says %} {{ given.says }}{% endif %}</dt>
+{% for given in names %}<dt><code>{{ given.call }}</code>{% if given.says %} {{ given.says }}{% endif %}</dt>
 <dd><code>{{ given.expression }}</code></dd>
 {% endfor %}</dl>
 </details>
@@ -55,6 +50,8 @@ class Names(Extension):
 
         def with_its_names(source: str) -> str:
             lesson = lessons.with_body(source)
+            if lesson:
+                _ = lesson.front  # whose faults stop the build, too
             with lessons.on(lesson):
                 return convert(with_box(source, lesson))
 

@@ -1,5 +1,5 @@
-"""Reads lessons: title, front matter, boxes, fences, exercises and given names. Also finds the place of a
-fault, because Markdown extensions see a text without its file."""
+"""The one reader of lessons: title, front matter, boxes, fences, exercises and the names of the Python file
+beside each; and the place of a fault, since Markdown extensions see a text without its file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import yaml
@@ -20,14 +21,14 @@ from mkdocs.exceptions import BuildError
 from pymdownx.inlinehilite import InlineHiliteException
 from pymdownx.superfences import SuperFencesException
 
-from course import strict_yaml
+from course import lesson_code, strict_yaml
+from course.lesson_code import CodeFault
 from course.strict_yaml import Refused
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
 FENCES, SHARED_BY_FENCES = Path(__file__).resolve().parent / "fences", ("base", "prediction")
 NUMBER = re.compile(r"(\d\d[a-z]?)-")  # how the file of a lesson begins; 10b is the second page of lesson 10
-FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
-GIVEN = ("is", "says")
+FRONT_MATTER = ("title", "lesson", "needs", "description", "template", "hide")
 HIDDEN = ("navigation", "toc", "path", "footer")  # what Material can leave out of a page
 
 FRONT = re.compile(r"\A---\n(?P<yaml>.*?\n)---\n+", re.DOTALL)
@@ -87,22 +88,16 @@ class Fence(NamedTuple):
     source: str
 
 
-class Given(NamedTuple):
-    """A name that a lesson defines for a machine, a job or a layout."""
-
-    name: str
-    expression: str
-    says: str  # in words, for the reader; may be empty
-    place: str  # lessons/12-disaggregated-serving.md:9
-
-
 @dataclass(frozen=True)
 class Lesson:
-    """A page of lessons/: the name of its file without the extension, and its source."""
+    """A page of lessons/: the name of its file without the extension, its source, and the Python file beside
+    it."""
 
     name: str
     text: str
     file: str  # lessons/12-disaggregated-serving.md
+    path: Path
+    code: str = ""  # of 12-disaggregated-serving.py, if there is one
 
     def fault(self, refused: Refused) -> LessonFault:
         """A fault in the front matter, with file and line."""
@@ -148,7 +143,7 @@ class Lesson:
             fits = isinstance(value, list) and set(value) <= set(HIDDEN)
             allowed = f"a list of some of {', '.join(HIDDEN)}"
         else:
-            return  # given: `given` reads it
+            raise AssertionError(f"{key} is in FRONT_MATTER, and nothing says what it may be")
         if not fits:
             raise Refused(f"{key} must be {allowed}; got {value!r}", self._line(key))
 
@@ -227,23 +222,27 @@ class Lesson:
         return [options["name"] for options in self.options("widget")]
 
     @cached_property
-    def given(self) -> tuple[Given, ...]:
-        """The names of its front matter, in order."""
-        given = self.front.get("given", {})
-        if not isinstance(given, dict):
-            raise self.fault(Refused("given must be lines 'name: expression'", self._line("given")))
-        return tuple(self._given(name, value) for name, value in given.items())
+    def code_contents(self) -> lesson_code.Contents:
+        """What the Python file beside it defines and imports."""
+        with self._code_faults():
+            return lesson_code.contents(self.code)
 
-    def _given(self, name: str, value: str | dict) -> Given:
-        about = value if isinstance(value, dict) else {"is": value}
-        unknown = [key for key in about if key not in GIVEN]
-        if unknown or not isinstance(about.get("is"), (str, int, float)):
-            line = self._line("given", str(name), *unknown[:1])
-            raise self.fault(
-                Refused(f"given {name}: write an expression, or {{is: expression, says: words}}", line)
-            )
-        place = f"{self.file}:{self._line('given', str(name)) + 2}"
-        return Given(str(name), str(about["is"]), str(about.get("says", "")), place)
+    @property
+    def module(self) -> ModuleType:
+        """The Python file beside it, run."""
+        with self._code_faults():
+            return lesson_code.loaded(self.code, self.path.with_suffix(".py"))
+
+    def code_fault(self, line: int, message: str) -> LessonFault:
+        """A fault in the Python file beside it, with file and line."""
+        return LessonFault(f"{self.file.removesuffix('.md')}.py:{line}: {message}")
+
+    @contextmanager
+    def _code_faults(self) -> Iterator[None]:
+        try:
+            yield
+        except CodeFault as error:
+            raise self.code_fault(error.line, str(error)) from error
 
     def _line(self, *keys: str) -> int:
         return strict_yaml.line_of(self.front_text, *keys)
@@ -286,14 +285,16 @@ def address(page: str) -> str:
 
 
 @lru_cache(256)
-def _lesson(path: Path, text: str) -> Lesson:
-    return Lesson(path.stem, text, f"{path.parent.name}/{path.name}")
+def _lesson(path: Path, text: str, code: str) -> Lesson:
+    return Lesson(path.stem, text, f"{path.parent.name}/{path.name}", path, code)
 
 
 def read(page: str | Path, folder: Path = LESSONS) -> Lesson:
-    """A page by the name of its file; the result is cached while its text stays the same."""
+    """A page by the name of its file; the result is cached while its two files stay the same."""
     path = folder / page
-    return _lesson(path, path.read_text(encoding="utf-8"))
+    beside = path.with_suffix(".py")
+    code = beside.read_text(encoding="utf-8") if beside.is_file() else ""
+    return _lesson(path, path.read_text(encoding="utf-8"), code)
 
 
 def numbered(folder: Path = LESSONS) -> list[Lesson]:
@@ -303,7 +304,7 @@ def numbered(folder: Path = LESSONS) -> list[Lesson]:
 
 def pages(folder: Path = LESSONS) -> list[Lesson]:
     """All pages, lessons and others, by name."""
-    return [read(path) for path in sorted(folder.glob("*.md"))]
+    return [read(path) for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
 
 
 def with_body(markdown: str, folder: Path = LESSONS) -> Lesson | None:

@@ -2,19 +2,20 @@
 
     `#!n memory.state_bytes(70e9, recipe("bf16-adam")) | TB`        -> 1.12 TB
 
-Before the bar: a Python expression over the engine's modules, its catalogue (gpu, model, recipe, price, link,
-node), the names defined by the lesson's front matter (course/given.py), numpy as np and a few plain
-functions. After it: a unit (TB, ms, %) or a family that picks its own unit (bytes, seconds), then optionally
-the number of significant digits: `| TB, 2`. Without a unit the value is shown as a plain number; text is
-shown as it is. The page shows the value, and the expression on hover, focus or touch.
+Before the bar: a name of the Python file beside the lesson (course/lesson_code.py), or of the engine, with at
+most one call; anything longer gets a name there. The engine's names are its modules, its catalogue (gpu,
+model, recipe, price, link, node), numpy as np and a few plain functions. After it: a unit (TB, ms, %) or a
+family that picks its own unit (bytes, seconds), then optionally the number of significant digits: `| TB, 2`.
+Without a unit the value is shown as a plain number; text is shown as it is. The page shows the value, and the
+expression on hover, focus or touch.
 """
 
 from __future__ import annotations
 
 import builtins
+import difflib
 import importlib
 import json
-import keyword
 import pkgutil
 import re
 import xml.etree.ElementTree as etree
@@ -26,11 +27,13 @@ import numpy as np
 from markdown.util import AtomicString
 
 from course import faults, lessons
-from course.lessons import Given, Lesson, LessonFault, fault
+from course.lesson_code import Definition, line_in
+from course.lessons import Lesson, LessonFault, fault
 from course.matches import there
 from engine import calibration, catalog
 from engine.base import units
 from engine.one_gpu import measurements, recordings
+from widgets.kit.page import dependencies
 from widgets.kit.page.cache import kept_text
 
 if TYPE_CHECKING:
@@ -112,74 +115,78 @@ def short_names(modules: Iterable[str]) -> dict[str, str]:
 
 # -- the names that a lesson defines -------------------------------------------------------------------------
 @cache
-def definitions(lesson: Lesson) -> tuple[Given, ...]:
-    """The names that a lesson defines; a fault if one is not a valid name, or is never used."""
+def definitions(lesson: Lesson) -> tuple[Definition, ...]:
+    """The names that the file beside a lesson defines; a fault if one has another meaning already, has no
+    words, or is never used."""
     taken = {*namespace(), *PLAIN, *dir(builtins), ROW}
-    for at, given in enumerate(lesson.given):
-        if not given.name.isidentifier() or keyword.iskeyword(given.name):
-            raise LessonFault(
-                f"{given.place}: given {given.name}: a name is a word that Python takes for one"
-            )
-        if given.name in taken:
-            raise LessonFault(
-                f"{given.place}: given {given.name}: this name has a meaning in the engine or in Python"
-            )
-        if not _mentions(_expressions(lesson, at + 1), given.name):
-            raise LessonFault(f"{given.place}: given {given.name}: nothing on the page uses this name")
-    return lesson.given
+    found = lesson.code_contents.definitions
+    on_page = _words(_expressions(lesson))
+    for each in found:
+        if each.name in taken:
+            wrong = "this name has a meaning in the engine or in Python"
+        elif not any(
+            each.name in words
+            for words in (on_page, *(_words(other.source) for other in found if other is not each))
+        ):
+            wrong = "nothing on the page uses this name"
+        else:
+            continue
+        raise lesson.code_fault(each.line, f"{each.name}: {wrong}")
+    return found
 
 
-def _expressions(lesson: Lesson, after: int) -> str:
-    """Everything that a page computes, and the definitions from this one on."""
+def _expressions(lesson: Lesson) -> str:
+    """Everything that a page computes."""
     ours = [fence.source for fence in lesson.fences if fence.kind in lessons.kinds_of_fence()]
-    later = [given.expression for given in lesson.given[after:]]
-    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *ours, *later])
+    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *ours])
 
 
-def _mentions(source: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", source) is not None
+@cache
+def _words(source: str) -> frozenset[str]:
+    """The names in a source, but for those of attributes."""
+    return frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", source))
 
 
-def used(source: str) -> tuple[Given, ...]:
+def used(source: str) -> tuple[Definition, ...]:
     """The names of the current lesson that an expression uses, directly or through others."""
     lesson = lessons.current()
-    needed: list[Given] = []
-    for given in reversed(definitions(lesson) if lesson else ()):
-        if _mentions("\n".join([source, *(other.expression for other in needed)]), given.name):
-            needed.insert(0, given)
-    return tuple(needed)
+    of = {each.name: each for each in (definitions(lesson) if lesson else ())}
+    needed: dict[str, Definition] = {}
+    ahead = [source]
+    while ahead:
+        new = (_words(ahead.pop()) & of.keys()) - needed.keys()
+        needed |= {name: of[name] for name in new}
+        ahead += [of[name].source for name in new]
+    return tuple(sorted(needed.values(), key=lambda each: each.line))
 
 
 def in_words(source: str) -> str:
     """What the lesson's own names in an expression mean, for readers who know no Python."""
-    told = (given for given in used(source) if given.says and _mentions(source, given.name))
-    return "; ".join(f"{given.name} is {given.says}" for given in told)
-
-
-@cache
-def _values(needed: tuple[Given, ...]) -> dict:
-    found: dict = {}
-    for given in needed:
-        try:
-            # a lesson is this repository's own code
-            found[given.name] = eval(given.expression, {**namespace(), **found})
-        except Exception as error:
-            raise LessonFault(
-                f"{given.place}: given {given.name}: cannot compute `{given.expression}`: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    return found
+    told = (each for each in used(source) if each.says and each.name in _words(source))
+    return "; ".join(f"{each.name}: {each.says}" for each in told)
 
 
 def names(source: str) -> dict:
     """What this piece of the current lesson may use."""
-    return {**namespace(), **_values(used(source))}
+    own = used(source)
+    lesson = lessons.current()
+    module = vars(lesson.module) if lesson and own else {}
+    return {**namespace(), **{each.name: module[each.name] for each in own}}
+
+
+def unknown(error: NameError) -> str:
+    """What an unknown name could have been."""
+    lesson = lessons.current()
+    own = [each.name for each in definitions(lesson)] if lesson else []
+    close = difflib.get_close_matches(str(error.name), [*own, *namespace()], n=3)
+    where = f"{lesson.file.removesuffix('.md')}.py and the engine define" if lesson else "the engine defines"
+    return f"{where} no {error.name!r}" + (f"; the closest: {', '.join(close)}" if close else "")
 
 
 def kept(kind: str, source: str, make: Callable[[str], str], modules: Iterable[str] = ()) -> str:
     """The result of ``make`` for a piece of the current lesson, or the stored one if the piece, the names
     that it uses and the modules behind both are unchanged."""
-    whole = source + "".join(f"\n{given.name} = {given.expression}" for given in used(source))
+    whole = "\n".join([source, *(each.source for each in used(source))])
     behind = sorted({__name__, *modules, *named_in(whole)})
     return kept_text(kind, whole, lambda _: make(source), tuple(behind))
 
@@ -187,9 +194,13 @@ def kept(kind: str, source: str, make: Callable[[str], str], modules: Iterable[s
 # -- what a value depends on --------------------------------------------------------------------------------
 def named_in(source: str) -> tuple[str, ...]:
     """The modules behind the names in a source, on which its values depend."""
-    words = set(re.findall(r"[A-Za-z_]\w*", source)) & set(namespace()) - {"np", "__builtins__"}
-    found = [namespace()[word] for word in words]
-    return tuple(sorted({getattr(thing, "__module__", None) or thing.__name__ for thing in found}))
+    words = set(re.findall(r"[A-Za-z_]\w*", source))
+    found = [namespace()[word] for word in words & set(namespace()) - {"np", "__builtins__"}]
+    lesson = lessons.current()
+    imports = lesson.code_contents.imports if lesson else {}
+    brought = {imports[word] for word in words & imports.keys()}
+    brought = {name if dependencies.source(name) else name.rpartition(".")[0] for name in brought}
+    return tuple(sorted({getattr(thing, "__module__", None) or thing.__name__ for thing in found} | brought))
 
 
 # -- what is shown -------------------------------------------------------------------------------------------
@@ -209,7 +220,7 @@ def computed(expression: str) -> float | str:
 
 
 @cache
-def _computed(expression: str, needed: tuple[Given, ...]) -> float | str:
+def _computed(expression: str, needed: tuple[Definition, ...]) -> float | str:
     return json.loads(kept("value", expression, _value))
 
 
@@ -234,7 +245,7 @@ def number(source: str, language: str, css_class: str, md: Markdown) -> str | et
     """The pymdownx inlinehilite formatter of `#!n …`: the shown value, carrying its expression."""
     try:
         shown = evaluate(source)
-    except LessonFault:  # of a given name, already with its place
+    except LessonFault:  # of the file beside the lesson, already with its place
         raise
     except Exception as error:
         raise _not_computed(source, error) from error
@@ -252,10 +263,16 @@ def number(source: str, language: str, css_class: str, md: Markdown) -> str | et
 
 
 def _not_computed(source: str, error: Exception) -> LessonFault:
-    """The fault of a lesson's expression, or of a module that it uses."""
+    """The fault of a lesson's expression, of the file beside it, with the line there, or of a module that it
+    uses."""
+    lesson = lessons.current()
+    line = line_in(lesson.path.with_suffix(".py"), error) if lesson else 0
+    if lesson and line:
+        return lesson.code_fault(line, f"cannot compute `{source}`: {type(error).__name__}: {error}")
     if line_of_code := faults.of_code(error):
         return LessonFault(line_of_code)
-    return fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}")
+    why = unknown(error) if isinstance(error, NameError) else f"{type(error).__name__}: {error}"
+    return fault(source, f"cannot compute `{source}`: {why}")
 
 
 def bar(source: str, language: str, css_class: str, md: Markdown) -> str:

@@ -27,6 +27,7 @@ from mkdocs.structure.toc import AnchorLink, get_toc
 
 from course import faults, lessons, numbers
 from course.fences import diagram, gallery, widget
+from course.lessons import Lesson
 from course.links import glossary
 from course.output import book
 from widgets.kit.page import dependencies
@@ -75,15 +76,15 @@ def _import(name: str) -> None:
 
 # -- what a page is made from --------------------------------------------------------------------------------
 def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
-    """The texts that a page is made from."""
-    whole = page.file.content_string
+    """The texts that a page is made of."""
+    whole, lesson = page.file.content_string, lessons.read(page.file.src_uri)
     known = [f"{lesson.name} {lesson.title}" for lesson in lessons.numbered()]
     quoted = _texts_of(QUOTED.findall(whole))
     others = [file.src_uri for file in files if file.is_documentation_page()]
     collected = [] if _is_of_its_own(whole) else _everything()
     terms = glossary.PAGE.read_text(encoding="utf-8") if glossary.PAGE.exists() else ""
     settings = [SETTINGS.read_text(encoding="utf-8"), str(config.site_url)]
-    return [page.file.src_uri, whole, *known, *quoted, *others, terms, *settings, *collected]
+    return [page.file.src_uri, whole, lesson.code, *known, *quoted, *others, terms, *settings, *collected]
 
 
 def _is_of_its_own(text: str) -> bool:
@@ -91,23 +92,26 @@ def _is_of_its_own(text: str) -> bool:
 
 
 def _everything() -> list[str]:
-    """All pages, all code, and all other files that a page that collects may read."""
-    texts = [*(page.text for page in lessons.pages()), *_texts_of(CITED)]
-    return [*texts, *gallery.drawn(), dependencies.state_of_all()]
+    """All pages, all code, and what else a page that collects may read."""
+    texts = [text for page in lessons.pages() for text in (page.text, page.code)]
+    return [*texts, *_texts_of(CITED), *gallery.drawn(), dependencies.state_of_all()]
 
 
 def _texts_of(names: Iterable[str]) -> list[str]:
     return [(ROOT / name).read_text(encoding="utf-8") for name in names if (ROOT / name).is_file()]
 
 
-def modules(text: str) -> tuple[str, ...]:
-    """The modules that are used to make a page with this text."""
+def modules(text: str, page: Lesson | None = None) -> tuple[str, ...]:
+    """The modules that a page with this text is made by, the file beside it included."""
+    text = f"{text}\n{page.code}" if page else text
     words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
     extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
     made_by = [f"course.fences.{kind}" for kind in lessons.kinds_of_fence() if kind in kinds]
     shown = [name for slug in all_widgets().keys() & words for name in widget.depends_on(f"name: {slug}\n")]
     drawn = [f"course.diagrams.{name}" for name in diagram.names() if name in words]
-    return tuple(sorted({ITSELF, *extensions, *made_by, *shown, *drawn, *numbers.named_in(text)}))
+    with lessons.on(page):
+        behind = numbers.named_in(text)
+    return tuple(sorted({ITSELF, *extensions, *made_by, *shown, *drawn, *behind}))
 
 
 # -- pages ---------------------------------------------------------------------------------------------------
@@ -119,7 +123,9 @@ def _keeping(render: Callable) -> Callable:
             return json.dumps(_record(page) | {"warnings": warnings}).encode()
 
         name = f"page.{digest(*sources(page, config, files))}"
-        record = json.loads(kept(name, made, modules(page.file.content_string)))
+        record = json.loads(
+            kept(name, made, modules(page.file.content_string, lessons.read(page.file.src_uri)))
+        )
         if page.content is None:
             _restore(page, files, record)
 

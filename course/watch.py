@@ -62,7 +62,7 @@ def sort(paths: set[Path]) -> Changed:
         if not path.is_file():
             found.others.add(path)
         elif parts[0] == "lessons" and (OUT / path.stem / "index.html").is_file() and not _own_template(path):
-            found.lessons.add(path.name)
+            found.lessons.add(f"{path.stem}.md")  # also of the Python file beside it
         elif _is_widget(parts):
             found.widgets.add(path.stem)
         elif parts[:3] == ("site", "theme", "assets") and published(path).is_file():
@@ -79,7 +79,7 @@ def _is_widget(parts: tuple[str, ...]) -> bool:
 
 def _own_template(page: Path) -> bool:
     """Whether a page has its own template, like the home page, and depends on all others."""
-    return "\ntemplate:" in page.read_text(encoding="utf-8").partition("\n---")[0]
+    return "\ntemplate:" in page.with_suffix(".md").read_text(encoding="utf-8").partition("\n---")[0]
 
 
 def published(asset: Path) -> Path:

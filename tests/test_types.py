@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[1]
-CHECKED = ("engine", "course", "widgets/kit")
-BESIDE_READERS = ROOT / "engine/puzzles"  # runs in the page with the reader's code, as plain Python
+CHECKED = ("engine", "course", "widgets/kit", "lessons")
+BESIDE_READERS = ROOT / "engine/puzzles"  # run in the page beside the reader's code, as plain as it
 FILES = [
     path
     for folder in CHECKED

@@ -40,7 +40,7 @@ def traffic_elements(params: float, ranks: int, stage: int) -> float:
     return ops.where(stage >= 3, 3.0, 2.0) * params * (ranks - 1) / ranks
 
 
-def traffic_bytes(params: int, ranks: int, stage: int, recipe: Recipe) -> float:
+def traffic_bytes(params: float, ranks: int, stage: int, recipe: Recipe) -> float:
     """``traffic_elements`` in bytes. Gradients cross the wire twice in stage 0 and once in stages 1 to 3;
     weights cross it not at all in stage 0, once in stages 1 and 2, and twice in stage 3."""
     check.positive(params=params)

@@ -117,6 +117,11 @@ def on(gpus: int) -> Shared:
     return shared(float(gpus), at.chip, at.wires)
 
 
+def saved(gpus: int, before: int) -> float:
+    """The share of the step that more GPUs save."""
+    return 1 - on(gpus).step_s / on(before).step_s
+
+
 def fewest() -> int:
     """The least power of two of these H100s on which the step fits."""
     gpus = 1

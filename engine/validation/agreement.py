@@ -116,6 +116,11 @@ def among(sort: str = "measured", groups: str = "all", fitted: bool = False) -> 
     return tuple(row for row in rows() if is_among(row, sort, groups) and row.fitted == fitted)
 
 
+def count(sort: str = "", groups: str = "all", fitted: bool = False) -> int:
+    """The number of such rows; without a sort, of all rows."""
+    return len(among(sort, groups, fitted) if sort else rows())
+
+
 def errors(sort: str = "measured", groups: str = "all", fitted: bool = False) -> np.ndarray:
     """The relative errors, with sign, of the rows that ``among`` selects."""
     return np.array([row.error for row in among(sort, groups, fitted)])

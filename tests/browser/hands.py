@@ -43,7 +43,7 @@ STILL = "() => new Promise(done => requestAnimationFrame(() => requestAnimationF
 def lessons() -> dict[str, list[str]]:
     """Address of each lesson that shows widgets -> their slugs, read from the lessons' sources."""
     found = {}
-    for path in sorted((ROOT / "lessons").glob("*.md")):
+    for path in sorted((ROOT / "lessons").glob("[!R]*.md")):
         lines = path.read_text(encoding="utf-8").splitlines()
         slugs = [
             after.split(":", 1)[1].strip()
@@ -57,7 +57,7 @@ def lessons() -> dict[str, list[str]]:
 
 def pages() -> list[str]:
     """The address of every lesson and page of the course."""
-    names = [path.stem for path in sorted((ROOT / "lessons").glob("*.md"))]
+    names = [path.stem for path in sorted((ROOT / "lessons").glob("[!R]*.md"))]
     return ["" if name == "index" else f"{name}/" for name in names]
 
 

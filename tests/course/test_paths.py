@@ -41,7 +41,7 @@ def test_each_pair_joins_two_lessons_and_ends_at_a_figure_in_a_state():
 
 def test_a_title_has_nothing_of_its_markup():
     """The planner's heading has a class, `# The planner { .app }`, which is no part of its name."""
-    titles = {lessons.read(path).title for path in LESSONS.glob("*.md")}
+    titles = {page.title for page in lessons.pages()}
     assert "The planner" in titles and not any("{" in title for title in titles)
 
 

@@ -20,8 +20,15 @@ class Lesson:
         self.fences = self.source.options("widget")
 
     def shows(self, part: str) -> str:
-        """What the reader sees of the first number whose expression holds this part."""
-        found = [expression for expression in self.computed if part in expression]
+        """What the reader sees of the first number whose expression holds this part, or is a name of the
+        lesson's file whose definition holds it."""
+        code = {each.name: each.expression for each in self.source.code_contents.definitions}
+        found = [
+            source
+            for source in self.computed
+            if part in source
+            or part in code.get(numbers.form(source)["expression"].strip().removesuffix("()"), "")
+        ]
         assert found, f"the lesson no longer computes {part}"
         with lessons.on(self.source):
             return numbers.evaluate(found[0])

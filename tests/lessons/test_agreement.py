@@ -17,19 +17,19 @@ import pytest
 
 import engine.executed
 import engine.mechanism
-from course import lessons, numbers
+from course import lesson_code, lessons, numbers
 from course.fences import table
 from engine import catalog
 from engine.base import units
 from engine.executed import data_parallel, fully_sharded, zero
 from engine.mechanism import collectives, context_parallel, hiding, matmul, memory, start_ups, walls, wires
 from tests import states
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 from widgets.training.ddp_overlap import DdpOverlap
 from widgets.training.fsdp_timeline import FsdpTimeline
 from widgets.training.zero_stages import ZeroStages
 
-PAGES = sorted(path.name for path in LESSONS.glob("*.md"))
+PAGES = sorted(f"{page.name}.md" for page in lessons.pages())
 # what takes the rate of a GPU at work; whoever asks it must give the rate that this GPU has everywhere
 AT_A_RATE = [
     (hiding, "tokens_to_hide"),
@@ -72,9 +72,9 @@ def asked_by(page: Lesson, monkeypatch) -> list[tuple[str, dict, float]]:
     with monkeypatch.context() as patch:
         for module, name in AT_A_RATE:
             patch.setattr(module, name, listening(getattr(module, name)))
-        numbers._values.cache_clear()  # names are kept, too
+        lesson_code.loaded.cache_clear()  # names are kept, too
         computed(page)
-    numbers._values.cache_clear()
+    lesson_code.loaded.cache_clear()
     return calls
 
 
@@ -96,7 +96,7 @@ def asked():
         return {
             page: asked_by(lesson, patch)
             for page, lesson in read.items()
-            if any(f".{name}(" in lesson.text for name in names)
+            if any(f".{name}(" in lesson.text + lesson.source.code for name in names)
         }
 
 
@@ -154,7 +154,7 @@ def passes_at_an_mfu(expression: str) -> list[str]:
 
 def expressions(page: Lesson) -> list[str]:
     shown = [numbers.form(source)["expression"] for source in page.computed]
-    return [*shown, *(given.expression for given in page.source.given)]
+    return [*shown, *(each.expression for each in page.source.code_contents.definitions)]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -198,9 +198,9 @@ def times_of_the_sum(page: Lesson, monkeypatch) -> set[float]:
     with monkeypatch.context() as patch:
         for module, name, argument, each in OF_A_SUM:
             patch.setattr(module, name, listening(getattr(module, name), argument, each))
-        numbers._values.cache_clear()
+        lesson_code.loaded.cache_clear()
         computed(page)
-    numbers._values.cache_clear()
+    lesson_code.loaded.cache_clear()
     return found
 
 
@@ -320,9 +320,9 @@ def figures_given(page: Lesson, monkeypatch) -> set[tuple[str, str, float]]:
                         signature = inspect.signature(function)
                         if OF_A_MACHINE & signature.parameters.keys():
                             patch.setattr(module, name, listening(function, signature))
-        numbers._values.cache_clear()
+        lesson_code.loaded.cache_clear()
         computed(page)
-    numbers._values.cache_clear()
+    lesson_code.loaded.cache_clear()
     return given
 
 
@@ -445,7 +445,7 @@ def scalars_by_words() -> dict[tuple[str, str], dict[str, float]]:
     """(name, what it is said to be) -> its number on each page that has it."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for page in (Lesson(name) for name in PAGES):
-        for given in page.source.given:
+        for given in page.source.code_contents.definitions:
             value = page.value(given.name)
             if isinstance(value, int | float | np.floating):
                 found.setdefault((given.name, given.says), {})[page.name] = float(value)

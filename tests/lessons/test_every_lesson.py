@@ -9,7 +9,7 @@ import pytest
 
 from course import lessons
 from engine.base import typed
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 from widgets.kit.widget import all_widgets
 
 NAMES = [f"{lesson.name}.md" for lesson in lessons.numbered()]
@@ -63,7 +63,7 @@ def test_a_third_of_the_predictions_ask_for_a_number():
 
 
 def test_every_widget_is_shown_in_a_lesson_or_on_a_page():
-    shown = "".join(path.read_text(encoding="utf-8") for path in LESSONS.glob("*.md"))
+    shown = "".join(page.text for page in lessons.pages())
     for slug in all_widgets():
         assert f"\nname: {slug}\n" in shown, slug
 

@@ -58,6 +58,12 @@ exercise, predict, puzzle = read("""
 {packed}
 """)
 '''
+NUMBERS = """\
+# The numbers of this lesson, by the names that its text gives them.
+from course.lesson_code import load
+
+numbers = load("{page}")
+"""
 
 
 def repository() -> str:
@@ -109,7 +115,9 @@ def notebook(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> st
     writer = Writer(page.link, page.special)
     first, *others = _cells(writer.blocks(article))
     begin = v4.new_code_cell(BEGIN.format(packed=pack(page.answers)), metadata=SECRET | {"tags": ["begin"]})
-    cells = [first, *_installing(lesson), begin, *others]
+    ours = NUMBERS.format(page=lesson.name)
+    named = [v4.new_code_cell(ours, metadata={"tags": ["numbers"]})] if lesson.code else []
+    cells = [first, *_installing(lesson), begin, *named, *others]
     for at, cell in enumerate(cells):
         cell["id"] = f"{lesson.number}-{at:03d}"
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}

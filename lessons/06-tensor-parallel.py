@@ -1,0 +1,105 @@
+"""The numbers of lesson 06, Tensor parallel."""
+
+from engine.catalog import gpu, link, model, models
+from engine.catalog.hardware import Gpu, Link
+from engine.catalog.models import Model
+from engine.executed import tensor
+from engine.mechanism import interconnect, memory
+from engine.step import layout
+from engine.step.layout import Estimate
+
+llama = model("llama3-70b")  # Llama 3 70B
+llama_8b = model("llama3-8b")  # Llama 3 8B
+h100 = gpu("h100-sxm")  # an H100
+nvlink = link("nvlink4")  # its NVLink
+parameters = models.parameters(llama)  # parameters of 70B
+# arithmetic of a layer of 70B
+layer_flops = tensor.layer_flops(
+    tokens=8192, hidden=8192, ffn=28672, seq=8192, matrices_of_mlp=3, kv_share=1 / 8
+)
+
+
+def compute_s(ranks: int) -> float:
+    """Seconds that it takes on so many ranks."""
+    return tensor.layer_compute_s(
+        tokens=8192,
+        hidden=8192,
+        ffn=28672,
+        seq=8192,
+        ranks=ranks,
+        flops_per_s=0.6 * h100.bf16_flops_per_s,
+        matrices_of_mlp=3,
+        kv_share=1 / 8,
+    )
+
+
+def sharded_s(ranks: int) -> float:
+    """Seconds of what replaces them under sequence parallelism, four AllGathers and four ReduceScatters."""
+    return 8 * interconnect.all_gather_s(8192 * 8192 * 2, ranks, 8, interconnect.wires(h100))
+
+
+def all_reduces_s(ranks: int) -> float:
+    """Seconds of the layer's AllReduces."""
+    return tensor.layer_all_reduces_s(tokens=8192, hidden=8192, ranks=ranks, net=interconnect.wires(h100))
+
+
+def layer_s(ranks: int) -> float:
+    """Both together."""
+    return tensor.layer_s(
+        tokens=8192,
+        hidden=8192,
+        ffn=28672,
+        seq=8192,
+        ranks=ranks,
+        flops_per_s=0.6 * h100.bf16_flops_per_s,
+        net=interconnect.wires(h100),
+        matrices_of_mlp=3,
+        kv_share=1 / 8,
+    )
+
+
+# what one GPU of eight sends for an AllReduce
+sent_bytes = tensor.column_row_bytes(tokens=8192, hidden=8192, ranks=8)
+# the same if the MLP is cut by rows, then by columns
+wrongly_cut_bytes = tensor.row_column_bytes(tokens=8192, hidden=8192, ffn=28672, ranks=8, matrices_of_mlp=3)
+# the wrong cut over the right one for GPT-3
+wrongly_cut_gpt3 = tensor.row_column_bytes(
+    tokens=2048, hidden=12288, ffn=49152, ranks=2
+) / tensor.column_row_bytes(tokens=2048, hidden=12288, ranks=2)
+
+
+def useful_ranks(of: Model, wire: Link, each: Gpu, matrices: int = 2) -> float:
+    """Ranks up to which a GPU computes longer than it sends, for an MLP of two matrices or three."""
+    return tensor.largest_useful_ranks(
+        of.ffn, wire.bytes_per_s, each.bf16_flops_per_s, matrices_of_mlp=matrices
+    )
+
+
+fsdp_bytes = 3 * 7 / 8 * memory.weight_bytes(parameters)  # what a GPU sends for 70B fully sharded over eight
+
+
+def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
+    """70B on 64 H100s with 32 sequences in a step."""
+    return layout.estimate(
+        llama,
+        layout.machine(h100),
+        layout.Job(global_batch=32, seq=8192),
+        layout.Layout(gpus=64, tp=tp, zero=zero, recompute=recompute),
+    )
+
+
+# -- what single sentences say -------------------------------------------------------------------------------
+# ranks on NVLink that attention with fewer key heads allows
+grouped_ranks = 1 + 1.125 * 8192 * nvlink.bytes_per_s / h100.bf16_flops_per_s
+sixteen_gain = layer_s(ranks=8) / layer_s(ranks=16)  # a layer's time on 8 GPUs over that on 16
+# state on each of 64 GPUs: TP 8 and ZeRO 1
+state_on_64 = memory.sharded_state_bytes(params=parameters / 8, ranks=8, stage=1)
+# the share of a layer that is arithmetic on eight GPUs
+arithmetic_share = tensor.efficiency(compute_s(ranks=8), all_reduces_s=all_reduces_s(ranks=8))
+# ranks that 8B affords on PCIe
+pcie_ranks = useful_ranks(llama_8b, wire=link("pcie5"), each=gpu("h100-pcie"), matrices=3)
+state_8b = memory.state_bytes(models.parameters(llama_8b))  # training state of Llama 3 8B
+two_sums_s = compute_s(ranks=8) + all_reduces_s(ranks=8) / 2  # a layer with two AllReduces instead of four
+# tokens at which TP sends as much as FSDP
+equal_tokens = fsdp_bytes / (80 * 4 * tensor.column_row_bytes(tokens=1, hidden=8192, ranks=8))
+tp_4_mfu = run(tp=4, zero=3).mfu()  # the MFU of TP 4 with ZeRO 3

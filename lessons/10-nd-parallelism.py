@@ -1,0 +1,175 @@
+"""The numbers of lesson 10, nD parallelism."""
+
+from engine import frameworks, validation
+from engine.catalog import gpu, model, models
+from engine.mechanism import memory, mesh, placement
+from engine.mechanism.placement import ByWire
+from engine.rules import advice
+from engine.rules.advice import Verdict
+from engine.step import constraints, layout, search
+from engine.step.layout import Estimate
+from engine.step.search import Plan
+from engine.validation import accuracy
+from engine.validation.accuracy import AxisError
+
+llama = model("llama3-70b")  # Llama 3 70B
+llama_8b = model("llama3-8b")  # Llama 3 8B
+parameters_405b = models.parameters(model("llama3.1-405b"))  # parameters of Llama 3 405B
+h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
+job = layout.Job(global_batch=512, seq=8192)  # the opening case
+
+
+def alone(tp: int = 1, pp: int = 1, cp: int = 1, tools: str = "context") -> Estimate:
+    """The opening case held to one split."""
+    return advice.tuned(
+        "llama3-70b",
+        gpus=512,
+        global_batch=512,
+        seq=8192,
+        tools=tools,
+        only=advice.Split(tp=tp, pp=pp, cp=cp),
+    )
+
+
+def on_paper(tp: int = 1, pp: int = 1) -> Estimate:
+    """The opening case held to one split, whether a framework can run it or not."""
+    return search.plan(
+        llama,
+        h100,
+        job,
+        gpus=512,
+        top=1,
+        within=constraints.Constraints(
+            tp=(tp, tp), pp=(pp, pp), cp=(1, 1), zero=(0,), schedules=advice.SCHEDULES
+        ),
+    ).best
+
+
+def judged(tools: str = "context") -> Verdict:
+    """What the decision tree and the search say about it, with the software of a time."""
+    return advice.judged("llama3-70b", gpus=512, global_batch=512, seq=8192, tools=tools)
+
+
+classic = judged(tools="3d").search  # the fastest with whole replicas
+
+
+def planned(global_batch: int, gpus: int = 512) -> Plan:
+    """The planner's search, among what one of the frameworks can run."""
+    return search.plan(
+        llama, h100, layout.Job(global_batch, seq=8192), gpus=gpus, top=1, within=frameworks.run_by_some()
+    )
+
+
+def twice_the_batch(gpus: int) -> Estimate:
+    """The planner's layout for 1,024 sequences in a step."""
+    return planned(1024, gpus).best
+
+
+work = placement.Work(llama, global_batch=512, seq=8192)  # the opening case, as messages
+axes = placement.sizes(gpus=512, tp=8, pp=4)  # TP 8 × PP 4 × DP 16
+sent = placement.messages(work, axes)  # how often one GPU sends in a step
+
+
+def inside(axis: str) -> int:
+    """The place of the axis whose ranks are neighbours."""
+    return placement.ByAxis._fields.index(axis)
+
+
+def placed_s(innermost: str) -> placement.ByAxis:
+    """The seconds of each axis in a step, with the ranks of one axis as neighbours."""
+    return placement.axis_times_s(
+        work, axes, innermost=inside(innermost), gpu=gpu("h100-sxm"), fabric=placement.Fabric(64)
+    )
+
+
+def one_sequence_tp_s(tp: int) -> float:
+    """Seconds of the tensor AllReduces on 64 GPUs with 64 sequences."""
+    return placement.axis_times_s(
+        placement.Work(llama, global_batch=64, seq=8192),
+        placement.sizes(gpus=64, tp=tp),
+        innermost=0,
+        gpu=gpu("h100-sxm"),
+        fabric=placement.Fabric(8),
+    ).tp
+
+
+work_405b = placement.Work(model("llama3.1-405b"), global_batch=2048, seq=8192)  # a step of Llama 3.1 405B
+axes_405b = placement.sizes(gpus=16384, tp=8, pp=16)  # the sizes of its axes
+
+
+def sent_405b(innermost: str) -> placement.ByAxis:
+    """What each axis sends in it over each wire."""
+    return placement.wire_bytes(
+        work_405b, axes_405b, innermost=inside(innermost), fabric=placement.Fabric(2048)
+    )
+
+
+def busy_405b(wires: ByWire) -> ByWire:
+    """The seconds that this takes."""
+    return placement.busy_s(wires, gpu("h100-sxm"), placement.Fabric(2048))
+
+
+messages_405b = placement.messages(work_405b, axes_405b)  # the messages of such a step
+mixtral = model("mixtral-8x22b")  # Mixtral 8x22B
+mixtral_state = memory.state_bytes(models.parameters(mixtral))  # bytes of Mixtral's training state
+narrow = placement.Fabric(16, oversubscription=2)  # the narrow network of an exercise
+mixtral_axes = placement.sizes(gpus=128, ep=8, pp=4)  # the sizes of Mixtral's axes
+mixtral_work = placement.Work(mixtral, global_batch=256, seq=4096)  # a step of Mixtral there
+# what each axis sends in it over each wire
+mixtral_sent = placement.wire_bytes(mixtral_work, mixtral_axes, innermost=inside("ep"), fabric=narrow)
+
+
+def mixtral_s(innermost: str) -> placement.ByAxis:
+    """The seconds of each axis in it."""
+    return placement.axis_times_s(
+        mixtral_work, mixtral_axes, innermost=inside(innermost), gpu=gpu("h100-sxm"), fabric=narrow
+    )
+
+
+def sent_bytes(axis: int) -> float:
+    """What it sends along an axis, with tensor ranks as neighbours."""
+    return sum(placement.wire_bytes(work, axes, innermost=0, fabric=placement.Fabric(64))[axis][:2])
+
+
+def at_rank(rank: float) -> mesh.ByAxis:
+    """The coordinates of a rank in TP 8 × DP 16 × PP 4."""
+    return mesh.coordinates(rank, mesh.sizes(gpus=512, tp=8, pp=4))
+
+
+def trusted(axis: str) -> AxisError:
+    """The engine's error on published steps of dense models on Hopper GPUs."""
+    return next(each for each in accuracy.by_axis() if (each.kind, each.axis) == ("hopper dense", axis))
+
+
+# NVIDIA's step of Llama 3.1 70B on 512 H100s, and the engine's
+measured = validation.row("dgxc_llama31_70b_2504_bf16_512")
+# tree and search about the run of the envelope, with ZeRO-1 and no context ranks
+meta = advice.judged("llama3.1-405b", gpus=16384, global_batch=2048, seq=8192, tools="zero1")
+# tree and search about 8B on 64 H100s
+small = advice.judged("llama3-8b", gpus=64, global_batch=512, seq=8192)
+# the same run with TP 8
+small_tp8 = advice.tuned(
+    "llama3-8b", gpus=64, global_batch=512, seq=8192, tools="context", only=advice.Split(tp=8, pp=1, cp=1)
+)
+
+# -- what single sentences say -------------------------------------------------------------------------------
+state = memory.state_bytes(models.parameters(llama))  # training state of Llama 3 70B
+usable_bytes = memory.capacity_bytes(gpu("h100-sxm"))  # memory of an H100 that software can fill
+# the best layout on 512 GPUs with twice the batch, in words
+layout_on_512 = advice.written(twice_the_batch(gpus=512).layout)
+layout_on_64 = advice.written(twice_the_batch(gpus=64).layout)  # the same on 64 GPUs
+mfu_on_512 = twice_the_batch(gpus=512).mfu()  # the MFU of the first
+mfu_on_64 = twice_the_batch(gpus=64).mfu()  # the MFU of the second
+# state on each GPU of the 405B run
+state_405b = memory.sharded_state_bytes(params=parameters_405b / 128, ranks=128, stage=1)
+# seconds of the tensor axis's traffic over NVLink
+tensor_inside_s = busy_405b(sent_405b(innermost="tp").tp).link
+tensor_outside_s = busy_405b(sent_405b(innermost="dp").tp).nic  # the same through a card
+# seconds of the data axis's traffic through a card
+data_outside_s = busy_405b(sent_405b(innermost="tp").dp).nic
+state_8b = memory.state_bytes(models.parameters(llama_8b))  # training state of Llama 3 8B
+# H100s that the state of Mixtral fills
+h100s_for_mixtral = memory.minimum_gpus(mixtral_state, gpu("h100-sxm"))
+# parameters that a GPU of the Mixtral run holds
+held_params = sum(placement.held_parameters(mixtral, mixtral_axes))
+evenly_bytes = memory.state_bytes(models.parameters(mixtral)) / 32  # its state divided by 32

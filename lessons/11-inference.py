@@ -1,0 +1,333 @@
+"""The numbers of lesson 11, Inference."""
+
+import numpy as np
+
+from engine.base.types import Real
+from engine.catalog import gpu, model, models, price
+from engine.mechanism import memory, roofline
+from engine.one_gpu import capture
+from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
+from engine.serving.decoding import Room, Split, Steady
+from engine.serving.inference import StepTime
+from engine.step import layout
+from engine.step.layout import Machine
+
+llama = model("llama3-70b")  # Llama 3 70B
+small = model("llama3-8b")  # Llama 3 8B
+tiny = model("llama3.2-1b")  # Llama 3.2 1B, a draft for the 70B
+deepseek = model("deepseek-v3")  # DeepSeek-V3
+palm = model("palm-540b")  # PaLM 540B
+h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
+
+
+def storing(stored_bytes: float, key: str = "h100-sxm") -> Machine:
+    """An H100 of a DGX node (or an L40S), whose products are in fp8 if values have one byte."""
+    return layout.machine(gpu(key), "fp8" if stored_bytes == 1 else "bf16")
+
+
+h200 = layout.machine(gpu("h200"))  # an H200 of such a node
+h200_fp8 = layout.machine(gpu("h200"), "fp8")  # the same with products in fp8
+l40s = layout.machine(gpu("l40s"))  # an L40S
+tpu = layout.machine(gpu("tpu-v4"))  # a TPU v4 of a pod
+params = models.parameters(llama)  # parameters of Llama 3 70B
+peak = 8 * gpu("h100-sxm").bf16_flops_per_s  # the arithmetic of eight H100s
+
+
+def a_token(
+    users: float, context: int, tp: Real = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0
+) -> Split:
+    """A step of Llama 3 70B, which brings each user a token; on eight H100s in bf16 unless said."""
+    return decoding.split(
+        llama,
+        storing(stored_bytes=weight_bytes),
+        tp=tp,
+        batch=users,
+        context=context,
+        kv_value_bytes=kv_value_bytes,
+        weight_bytes=weight_bytes,
+    )
+
+
+def gain_by_drafts(users: int) -> float:
+    """How many times as fast users of 8k are served with three drafted tokens, each accepted seven times in
+    ten."""
+    return drafts.speculative_gain(
+        llama, draft=tiny, at=h100, tp=8, batch=users, context=8192, accepted=0.7, drafted=3
+    )
+
+
+def short_gain(users: int) -> float:
+    """The same for users of 2,304 tokens."""
+    return drafts.speculative_gain(
+        llama, draft=tiny, at=h100, tp=8, batch=users, context=2304, accepted=0.7, drafted=3
+    )
+
+
+full_step = a_token(users=179, context=8192)  # such a step for as many users of 8k as fit
+
+
+def not_read_s(step: Split) -> float:
+    """What a step takes beside reading weights and cache."""
+    return step.compute_s + step.launch_s + step.communication_s
+
+
+a_draft = decoding.split(tiny, h100, tp=8, batch=1, context=4096)  # the step of a draft
+
+
+def a_small_token(users: int, tp: int) -> Split:
+    """The same for Llama 3 8B, with 1,024 tokens a user."""
+    return decoding.split(small, h100, tp=tp, batch=users, context=1024)
+
+
+# its weights and one user of 1,024 tokens, read at the bandwidth of the data sheet
+small_bytes_s = (
+    memory.weight_bytes(models.parameters(small)) + decoding.user_bytes(small, context=1024)
+) / gpu("h100-sxm").hbm_bytes_per_s
+
+
+def an_l40s_token(users: int, stored_bytes: float = 2.0) -> Split:
+    """Llama 3 8B on one L40S, with 4,096 tokens a user."""
+    return decoding.split(
+        small,
+        storing(stored_bytes=stored_bytes, key="l40s"),
+        tp=1,
+        batch=users,
+        context=4096,
+        kv_value_bytes=stored_bytes,
+        weight_bytes=stored_bytes,
+    )
+
+
+def l40s_share(users: int, stored_bytes: float = 2.0) -> float:
+    """The share of its arithmetic that this uses."""
+    return (
+        2
+        * models.parameters(small)
+        * users
+        / an_l40s_token(users=users, stored_bytes=stored_bytes).total_s
+        / storing(stored_bytes=stored_bytes, key="l40s").gpu.peak_flops_per_s(
+            "fp8" if stored_bytes == 1 else "bf16"
+        )
+    )
+
+
+def l40s_users(stored_bytes: float = 2.0) -> float:
+    """Users of 4,096 tokens that fit there."""
+    return decoding.room(
+        small, gpu("l40s"), tp=1, context=4096, kv_value_bytes=stored_bytes, weight_bytes=stored_bytes
+    ).users
+
+
+def a_deepseek_token(users: int) -> Split:
+    """DeepSeek-V3 on 16 H200s, weights and products in fp8, with 4,096 tokens a user."""
+    return decoding.split(deepseek, h200_fp8, tp=16, batch=users, context=4096, weight_bytes=1.0)
+
+
+def a_spread_token(gpus: int, users: int) -> float:
+    """The same with the experts spread over so many GPUs, each with so many users of its own."""
+    return wide.decode_s(deepseek, h200_fp8, tp=1, dp=gpus, batch=users, context=4096)
+
+
+# a step on 144 H800s, each with 88 users of 4,989 tokens
+deepseeks_own = wide.decode_s(
+    deepseek, layout.machine(gpu("h800"), "fp8"), tp=1, dp=144, batch=88, context=4989
+)
+
+
+def a_full_step(tp: int, pp: int) -> float:
+    """A step of 2,048 tokens of Llama 3 70B on L40S, attention aside."""
+    return np.interp(2048, *step_costs.costs(llama, l40s, tp=tp, pp=pp)[:2])
+
+
+def a_step(name: str, tp: Real, all_reduce: int, users: int = 1, context: int = 1024) -> Split:
+    """A model's step, for one user of 1,024 tokens unless said."""
+    return decoding.split(model(name), h100, tp=tp, batch=users, context=context, all_reduce=all_reduce)
+
+
+def doubled(gpus: int) -> Real:
+    """So many GPUs and twice as many."""
+    return np.array([1, 2]) * gpus
+
+
+def a_palm_token(context: float) -> StepTime:
+    """PaLM on 64 TPUs, for 64 sequences."""
+    return inference.decode_step(palm, tpu, tp=64, batch=64, context=context, weight_precision="int8")
+
+
+def room_for(context: int, tp: int = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> Room:
+    """What Llama 3 70B leaves to users on each of eight H100s, or of so many."""
+    return decoding.room(
+        llama,
+        gpu("h100-sxm"),
+        tp=tp,
+        context=context,
+        kv_value_bytes=kv_value_bytes,
+        weight_bytes=weight_bytes,
+    )
+
+
+def shared_by_weights(tp: int) -> float:
+    """Of the memory that weights and caches share, what the weights take."""
+    return room_for(context=32768, tp=tp).weights_bytes / memory.server_bytes(gpu("h100-sxm"))
+
+
+cache_8k = decoding.user_bytes(llama, context=8192)  # a cache of 8,192 tokens
+# all of its bytes, read at the bandwidth of the data sheet
+sheet_s = (2 * params + 179 * cache_8k) / 8 / gpu("h100-sxm").hbm_bytes_per_s
+
+
+def brings(users: float, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> float:
+    """Tokens per second and GPU, from eight H100s with so many users of 8k."""
+    return decoding.tokens_per_s_per_gpu(
+        users,
+        step_s=a_token(
+            users=users, context=8192, kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes
+        ).total_s,
+        tp=8,
+    )
+
+
+def reading(prompt: float, tp: int = 8, stored_bytes: float = 2.0) -> StepTime:
+    """Reading one prompt with Llama 3 70B."""
+    return inference.prefill(llama, storing(stored_bytes=stored_bytes), tp=tp, batch=1, prompt=prompt)
+
+
+def kept_full(
+    users: Real, prompt: float = 2048, output: float = 256, tp: Real = 8, stored_bytes: float = 2.0
+) -> Steady:
+    """A replica of Llama 3 70B where the next prompt follows every answer that ends; values of two bytes
+    unless said; of one, the products are in fp8 too."""
+    return decoding.steady(
+        llama,
+        storing(stored_bytes=stored_bytes),
+        tp=tp,
+        batch=users,
+        prompt=prompt,
+        output=output,
+        kv_value_bytes=stored_bytes,
+        weight_bytes=stored_bytes,
+    )
+
+
+def most_per_gpu(tp: int, prompt: float, output: float, stored_bytes: float) -> float:
+    """Tokens per second and GPU with as many users as bring most."""
+    return np.max(
+        kept_full(
+            users=np.geomspace(1, 2048, 60), prompt=prompt, output=output, tp=tp, stored_bytes=stored_bytes
+        ).tokens_per_s_per_gpu
+    )
+
+
+def unhurried(tp: list[int]) -> Real:
+    """Tokens per second and GPU if a token may take a fifth of a second."""
+    return decoding.steady_within(
+        0.2,
+        kept_full(users=decoding.USERS[None, :], tp=np.array([tp]).T),
+        llama,
+        h100,
+        tp=np.array(tp),
+        prompt=2048,
+        output=256,
+    ).tokens_per_s_per_gpu
+
+
+def users_in_time(tp: int, stored_bytes: float = 1.0, prompt: int = 2048) -> float:
+    """The most users of the last exercise that get their tokens in time."""
+    return np.max(
+        np.where(
+            kept_full(
+                users=np.arange(1.0, 300), prompt=prompt, output=512, tp=tp, stored_bytes=stored_bytes
+            ).token_s
+            <= 0.05,
+            np.arange(1.0, 300),
+            0,
+        )
+    )
+
+
+def reading_share(users: int) -> float:
+    """The share of its time in which a full replica of the last exercise reads prompts."""
+    return (
+        users
+        * reading(prompt=2048, tp=2, stored_bytes=1.0).total_s
+        / (512 * kept_full(users=users, output=512, tp=2, stored_bytes=1.0).token_s)
+    )
+
+
+def dollars(served: Steady) -> float:
+    """Dollars for a million tokens."""
+    return decoding.dollars_per_million(
+        price_per_hour=price("h100-sxm").dollars_per_hour, tokens_per_s_per_gpu=served.tokens_per_s_per_gpu
+    )
+
+
+# requests of 100 conversations that take turns
+chats = prefix_cache.turns(prefix_cache.Chats(100, 8, 1000, 100, 300), 800)
+mean_prompt = np.mean([turn.prompt for turn in chats[200:]])  # the mean of their prompts
+
+
+def speed_ups(accepted: float) -> Real:
+    """What one, two, three … drafted tokens gain, if each costs a tenth of a step."""
+    return drafts.speculative_speed_up(accepted=accepted, drafted=np.arange(1.0, 30), draft_cost=0.1)
+
+
+# -- what single sentences say -------------------------------------------------------------------------------
+# tokens written in the time of reading a prompt of 2,000
+tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, context=2000).total_s)
+# the critical batch of an H100 by its data sheet
+critical_users = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
+# users at which an H20's arithmetic takes as long as an H100's reading
+h20_users = gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
+# an AllReduce of eight users' tokens on eight H100s, as a ring
+ring_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=1, net=h100.wires)
+one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.wires)  # the same in one hop
+# a token's time on eight GPUs over that on four
+eight_over_four = np.divide(*a_token(users=8, context=4096, tp=np.array([8, 4])).total_s)
+# a token whose kernels the CPU launches one by one
+eager_token_s = capture.token_s("eager", llama, gpu("h100-sxm"), tp=8)
+token_bytes_405b = decoding.token_bytes(model("llama3.1-405b"))  # bytes of the cache for a token of 405B
+# memory that weights in fp8 free on each GPU
+freed_by_fp8 = room_for(8192).weights_bytes - room_for(8192, weight_bytes=1.0).weights_bytes
+# the arithmetic that shows if the cache is in fp8
+shown_arithmetic_s = a_token(users=179, context=8192, kv_value_bytes=1.0).compute_s
+# slots of a batch of 32 that work while others wait for the longest
+slots_at_work = 1 / np.sum(1 / np.arange(1, 33))
+# the share of a GPU that the weights fill at TP 2
+weights_at_tp_2 = room_for(context=8192, tp=2).weights_bytes / gpu("h100-sxm").hbm_bytes
+# the share of a GPU that the weights fill at TP 4
+weights_at_tp_4 = room_for(context=8192, tp=4).weights_bytes / gpu("h100-sxm").hbm_bytes
+# the critical batch of 256 experts of which a token uses eight
+experts_critical_users = gpu("h200").bf16_flops_per_s / gpu("h200").hbm_bytes_per_s * 256 / 8
+# the part of a DeepSeek token that is not reading, for 256 users
+deepseek_not_read_s = not_read_s(a_deepseek_token(users=256))
+# its tokens a second from each GPU
+deepseek_per_gpu = decoding.tokens_per_s_per_gpu(256, a_deepseek_token(users=256).total_s, tp=16)
+# the formula's speed-up for T5-XXL with T5-small as its draft
+t5_speed_up = drafts.speculative_speed_up(accepted=0.75, drafted=7, draft_cost=0.02)
+# attention's share in reading 131,072 tokens
+attention_of_prefill = reading(prompt=131072).attention_s / reading(prompt=131072).total_s
+# tokens a second and GPU by the rule, at the data sheet's rate
+rule_brings = gpu("h100-sxm").hbm_bytes_per_s / (2 * params / 179 + cache_8k)
+# the same of a full node, with the prefills
+full_brings = kept_full(users=179, prompt=6144, output=2048).tokens_per_s_per_gpu
+# dollars of a million tokens on a full node
+full_dollars = dollars(kept_full(users=179, prompt=6144, output=2048))
+# dollars of a million tokens with one user on the node
+alone_dollars = dollars(kept_full(users=1, prompt=6144, output=2048))
+# the critical batch of an L40S
+l40s_critical = roofline.critical_batch(l40s.gpu.bf16_flops_per_s, l40s.gpu.hbm_bytes_per_s)
+# users that fit with weights and cache in fp8
+both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=1.0).users
+# the best number of drafted tokens if 0.6 of them are accepted
+best_drafted_06 = 1 + np.argmax(speed_ups(accepted=0.6))
+best_gain_06 = np.max(speed_ups(accepted=0.6))  # its gain
+# the best number of drafted tokens if 0.9 of them are accepted
+best_drafted_09 = 1 + np.argmax(speed_ups(accepted=0.9))
+best_gain_09 = np.max(speed_ups(accepted=0.9))  # its gain
+# replicas of TP 4 for a thousand users in bf16
+replicas_bf16 = np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))
+gpus_bf16 = 4 * np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))  # their GPUs
+gpus_tp_2 = 2 * np.ceil(1000 / users_in_time(tp=2))  # GPUs for a thousand users at TP 2 in fp8
+gpus_tp_4 = 4 * np.ceil(1000 / users_in_time(tp=4))  # GPUs for a thousand users at TP 4 in fp8
+# dollars of a million tokens in the design
+design_dollars = dollars(kept_full(users=79, output=512, tp=2, stored_bytes=1.0))

@@ -1,0 +1,117 @@
+"""The numbers of lesson 19, CUDA Graphs and TensorRT."""
+
+from typing import Any
+
+from engine.calibration import launch_costs
+from engine.catalog import gpu, model, models
+from engine.catalog.models import Model
+from engine.one_gpu import capture, measurements, own_timings
+from engine.serving import shape_buckets
+from engine.serving.shape_buckets import Cost
+from engine.step import layout
+
+llama = model("llama3-8b")  # Llama 3 8B
+llama_70b = model("llama3-70b")  # Llama 3 70B
+llama_1b = model("llama3.2-1b")  # Llama 3.2 1B
+llama2 = model("llama2-7b")  # Llama 2 7B
+h100 = gpu("h100-sxm")  # an H100
+b200 = gpu("b200")  # a B200
+a100 = gpu("a100-80")  # an A100
+# the rate at which products on that A100 read their weights
+reached_bytes_per_s = layout.machine(a100).chip.wide.memory_bytes_per_s
+
+
+def weight_bytes(of: Model) -> int:
+    """Weights that a token reads."""
+    return 2 * (models.parameters(of) - models.embedding_parameters(of))
+
+
+token_s = capture.token_s  # seconds for one token of each user
+
+
+def fused_s(tp: int) -> float:
+    """A token of Llama 3 70B in a graph of fused kernels."""
+    return token_s("compiled", llama_70b, h100, tp=tp, captured=1)
+
+
+# seconds to read the weights of Llama 3.2 1B
+weights_s = 2 * models.parameters(llama_1b) / h100.hbm_bytes_per_s
+kernels_per_step = capture.kernels_per_step  # kernels of one token
+# model, GPU and how many of it, four times
+four = [
+    ("llama3-8b", "h100-sxm", 1),
+    ("llama3-70b", "h100-sxm", 8),
+    ("llama3-70b", "b200", 8),
+    ("llama3.2-1b", "b200", 1),
+]
+launches = kernels_per_step("eager", layers=32)  # kernels of one token of Llama 3 8B
+eager_s = token_s("eager", llama, h100)  # one token of Llama 3 8B on an H100
+# the same kernels, and how long each takes
+kernels = capture.kernels("eager", llama, layout.machine(h100), tp=1.0, batch=1.0, context=1024.0)
+
+
+def fit(load: int, plan: int, kept: int) -> dict[str, Any]:
+    """Batches around this size, and the captured sizes that they run at."""
+    return shape_buckets.fit(load, 0.8, 1, plan, kept)
+
+
+served = fit(load=96, plan=1, kept=8)  # the figure's batches
+
+
+def graphs(lengths: int) -> Cost:
+    """A graph for each batch size and each length."""
+    return shape_buckets.cost(sizes=19, lengths=lengths, graph_bytes=6.4e6, graph_s=0.4)
+
+
+# the same with graphs that each take more memory
+larger_graphs = shape_buckets.cost(sizes=19, lengths=128, graph_bytes=25 * 2**20, graph_s=0.05)
+# a tiny kernel of a graph on an H100
+tiny_s = next(row for row in own_timings.graphs() if row.device == "H100" and "graph" in row.what)
+# what charging the small kernels of 8B too much amounts to
+captured_excess_s = (
+    (tiny_s.ours - tiny_s.measured) * 32 * capture.counted("eager")["layer_kinds"].count("small")
+)
+# the CPU's time for a replay there
+replay_s = next(row for row in own_timings.graphs() if row.device == "H100" and row.what.startswith("CPU"))
+# the same beside an H200
+replay_on_h200 = next(
+    row for row in own_timings.graphs() if row.device == "H200" and row.what.startswith("CPU")
+)
+# the same kernel in a stream
+least_s = next(row for row in own_timings.graphs() if row.device == "H100" and "stream" in row.what).measured
+norm_s = measurements.on("h100-sxm")["streaming"]["rms_norm"][0]["burst_s"]  # a norm of few rows there
+
+
+def short_s(kernel_s: float) -> tuple[float, ...]:
+    """A kernel of this length with the gap behind it, in a stream and in a graph."""
+    return (kernel_s + launch_costs.STREAM_GAP_S, kernel_s + launch_costs.GRAPH_GAP_S)
+
+
+room_bytes = shape_buckets.room_bytes(llama, h100)  # what an H100 has left beside the weights
+
+# -- what single sentences say -------------------------------------------------------------------------------
+# the share of a step in which the GPUs wait
+gpus_wait = capture.waiting_share(capture.trial("eager", llama_70b, b200, tp=8))
+# the launch of a kernel that still keeps an H100 busy
+slowest_cpu_s = capture.enough_s(kernels, layers=32, gap_s=launch_costs.STREAM_GAP_S)
+# tokens a second of Llama 2 on an A100, compiled and captured
+llama2_tokens_per_s = 1 / token_s("compiled", llama2, a100, captured=1, context=100.0)
+# the CPU's time to launch an 8B's graph
+graph_launch_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * launches
+small_kernels = capture.counted("eager")["layer_kinds"].count("small")  # small kernels of an eager layer
+# the CPU's time to launch an eager step of 70B
+eager_issue_s = kernels_per_step("eager", layers=80, tp=8) * launch_costs.ISSUE_S
+# the CPU's time for 1B over that of reading its weights
+cpu_over_reading = kernels_per_step("eager", layers=16) * launch_costs.ISSUE_S / weights_s
+# the CPU's time for the fused kernels of 1B
+fused_issue_s = kernels_per_step("compiled", layers=16) * launch_costs.ISSUE_S
+gpu_alone_s = capture.gpu_s(kernels, layers=32, gap_s=launch_costs.STREAM_GAP_S)  # the GPU's own time
+# the step with a CPU twice as fast
+faster_cpu_s = token_s("eager", llama, h100, issue_s=launch_costs.ISSUE_S / 2)
+twice_the_gpus = fused_s(tp=4) / fused_s(tp=8)  # the time on four GPUs over that on eight
+# what fusing saves the GPU in a graph
+graph_saves_s = 16 * 32 * (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
+# fusion where the CPU sets the pace, over fusion in a graph
+fusion_worth = launch_costs.ISSUE_S / (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
+# lengths of graphs that fill a tenth of the room
+lengths_for_a_tenth = shape_buckets.lengths_that_fill(0.1, room_bytes, sizes=19, graph_bytes=6.4e6)
