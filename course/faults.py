@@ -29,7 +29,9 @@ def one_line(error: BaseException, about: str = "") -> str:
         return words
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_shown(Path(error.filename))}:{error.lineno}: {words}"
-    written = [(file, line) for file, line in _frames(error) if _is_written(file)]
+    of_template = type(error).__module__.startswith("jinja2")  # others only pass through a template
+    led_here = [(file, line) for file, line in _frames(error) if _is_written(file)]
+    written = [place for place in led_here if of_template or not place[0].endswith(".html")]
     if written:
         return f"{written[-1][0]}:{written[-1][1]}: {words}"
     if about:

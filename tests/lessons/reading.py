@@ -9,6 +9,11 @@ from course.lessons import LESSONS as LESSONS
 from widgets.kit.widget import all_widgets
 
 
+def _in_one_line(code: str) -> str:
+    """Code without the spaces and commas that a formatter puts in or leaves out."""
+    return re.sub(r",(?=[)\]])", "", re.sub(r"\s", "", code))
+
+
 class Lesson:
     """A lesson's source, or that of a page without a number, and questions about it."""
 
@@ -16,18 +21,23 @@ class Lesson:
         self.name, self.source = name, lessons.read(name)
         self.number = self.source.front.get("lesson")
         self.text = self.source.text
+        self.whole = f"{self.text}\n{self.source.code}"  # with the file of its numbers
         self.computed = self.source.inline()
         self.fences = self.source.options("widget")
 
     def shows(self, part: str) -> str:
-        """What the reader sees of the first number whose expression holds this part, or is a name of the
-        lesson's file whose definition holds it."""
+        """What the reader sees of the first number whose expression holds this part. Where that is a name
+        of the lesson's file, its definition is looked at."""
         code = {each.name: each.expression for each in self.source.code_contents.definitions}
+
+        def spelled_out(source: str) -> str:
+            expression = numbers.form(source)["expression"].strip()
+            return source.replace(expression, code.get(expression.removesuffix("()"), expression), 1)
+
         found = [
             source
             for source in self.computed
-            if part in source
-            or part in code.get(numbers.form(source)["expression"].strip().removesuffix("()"), "")
+            if part in source or _in_one_line(part) in _in_one_line(spelled_out(source))
         ]
         assert found, f"the lesson no longer computes {part}"
         with lessons.on(self.source):

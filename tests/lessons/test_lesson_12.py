@@ -266,9 +266,9 @@ def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
 
 CHOSEN = [
     *(f"by_target({target})" for target in (0.1, 0.05, 0.03, 0.025, 0.02, 0.015)),
-    *("all_formats.best", *(f"all_formats.runners_up[{i}]" for i in range(4))),
+    *("all_formats().best", *(f"all_formats().runners_up[{i}]" for i in range(4))),
     *(f"by_rate({rate})" for rate in (1, 4, 8, 16, 32)),
-    "yardstick",
+    "yardstick()",
 ]
 
 
@@ -338,9 +338,9 @@ def test_the_pause_of_the_prediction_is_that_of_a_long_run():
 
 
 def test_fewer_bits_keep_the_promise_on_half_the_gpus():
-    best, in_bf16 = LESSON.value("all_formats.best"), LESSON.value("cheapest(per_s=8, tpot_s=0.03).best")
+    best, in_bf16 = LESSON.value("all_formats().best"), LESSON.value("cheapest(per_s=8, tpot_s=0.03).best")
     assert best.weights == "fp8" and 2 * best.gpus == in_bf16.gpus and in_bf16.apart and best.apart
-    others = LESSON.value("all_formats.runners_up")
+    others = LESSON.value("all_formats().runners_up")
     assert {one.gpus for one in others} == {8} and not any(one.apart for one in others)
     assert {one.weights for one in others} == {"fp8"}
 
@@ -365,5 +365,5 @@ def test_aiconfigurator_s_parts_are_ours():
     """A prompt alone to within an eighth, a decode step to within the validation page's fifteen per cent."""
     assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.125)
     assert LESSON.value("qwen_write_s") == pytest.approx(0.00832, rel=0.15)
-    best = LESSON.value("yardstick")
+    best = LESSON.value("yardstick()")
     assert best.apart and (best.reads.tp, best.replica.tp) == (2, 4) and 600 < best.tokens_per_s_per_gpu < 813

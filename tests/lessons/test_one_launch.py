@@ -34,7 +34,7 @@ def test_figures_open_on_the_same_time_to_issue():
 
 @pytest.mark.parametrize("name", THAT_COUNT_LAUNCHES)
 def test_each_lesson_takes_it_from_there(name):
-    text = (LESSONS / f"{name}.md").read_text(encoding="utf-8")
+    text = Lesson(f"{name}.md").whole
     assert "launch_costs.ISSUE_S" in text
     assert "DEFAULT.launch_s" not in text
 
