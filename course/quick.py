@@ -95,7 +95,8 @@ def write_lessons(out: Path, names: set[str]) -> None:
     for page in pages:
         page.read_source(config)
     for file in files:
-        if not file.is_documentation_page() and not (build.OUT / file.dest_uri).is_file():
+        wanted = file.inclusion.is_included() and not file.is_documentation_page()
+        if wanted and not (build.OUT / file.dest_uri).is_file():
             file.copy_file()
     chosen = [page for page in pages if page.file.src_uri in names]
     for page in chosen:
