@@ -139,7 +139,7 @@ def decode_s(
         check.positive(batch=batch, cached=cached, heads=heads, kv_heads=kv_heads, head_dim=head_dim)
         check.non_negative(window=window, l2_bytes=l2_bytes)
         check.positive(cache_bytes=cache_bytes)
-    seen = ops.where(window > 0.0, ops.minimum(cached, ops.maximum(window, 1.0)), cached)
+    seen = ops.where(window > 0.0, ops.minimum(cached, window), cached)
     read = 2.0 * batch * kv_heads * head_dim * seen * cache_bytes
     grouped = ops.where((heads > kv_heads) & (window <= 0.0), 1.0, 0.0)
     packed = ops.maximum(at.packs_always, grouped)

@@ -77,6 +77,17 @@ def test_import_is_quick_and_brings_nothing_that_is_not_asked_for(tmp_path):
     assert any(names < max(0.150, 2.0 * numpy) for names, numpy in zip(names_s, numpy_s)), runs
 
 
+def test_an_old_python_is_a_line_whatever_is_asked_of_the_command(monkeypatch, capsys):
+    """``python -m engine models`` imports the package with what follows -m in place already."""
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4))
+    monkeypatch.setattr(sys, "argv", ["-m", "models"])
+    source = (ROOT / "engine" / "__init__.py").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        exec(compile(source, "engine", "exec"), {})
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "System ML needs Python 3.11 or newer; this is 3.10.\n"
+
+
 # -- things --------------------------------------------------------------------------------------------------
 def test_the_catalogue_by_key():
     assert engine.gpu("h100-sxm").hbm_bytes == 80e9

@@ -228,6 +228,7 @@ def test_a_run_begins_with_the_sentence_that_prices_it(capsys):
     assert status == 0 and out.splitlines()[0] == (
         "This run takes 512 H100 SXM for 21 days, 258,048 GPU-hours at $3 and 10 % on top: $852k."
     )
+    assert "$852k" in out.split("\n", 1)[1] and "This run" not in out.split("\n", 1)[1]
     _, out, _ = call("cost --help", capsys)
     assert "exit status 3" in " ".join(out.split())
 

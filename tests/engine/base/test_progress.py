@@ -45,6 +45,13 @@ def test_it_says_how_far_the_work_is_and_rubs_itself_out():
     tell(4, 12)  # nobody listens any more
 
 
+def test_it_leaves_the_last_column_free_where_a_terminal_would_wrap(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "10")
+    to = Terminal()
+    Bar("Searching", to).put("0123456789")
+    assert to.getvalue() == "\r012345678"
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_who_is_no_terminal_or_a_dumb_one_sees_nothing(terminal, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")

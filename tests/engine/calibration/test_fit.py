@@ -169,12 +169,15 @@ def test_the_fit_recovers_what_the_tables_were_made_from(found, kind):
         assert got[name] == pytest.approx(truth[name], rel=0.1), (kind, name)
 
 
-def test_the_same_tables_give_the_same_digits(folder, found, tmp_path):
+def test_the_same_tables_give_the_same_digits(folder, found, tmp_path, capsys):
     assert report.toml({"constants": judge.all_kinds(folder).constants}, "") == report.toml(
         {"constants": found.constants}, ""
     )
     assert main([str(folder), "--into", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"fitted.toml", "residuals.toml"}
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[-1].strip() == "band covers" and {len(row) for row in rows} == {len(head)}
+    assert {row.split()[0] for row in rows} == set(found.constants)
 
 
 def test_a_constant_is_told_no_finer_than_its_grain():
@@ -193,6 +196,47 @@ def test_rows_that_fit_nothing_are_the_same_shapes_on_every_system():
     many = tables.Rows({"m": np.arange(5000.0), "n": np.full(5000, 8.0)})
     share = np.mean(judge.tenths(many, ("m", "n")) < judge.FIT)
     assert share == pytest.approx(judge.FIT / 10, abs=0.03)
+
+
+def test_what_is_measured_apart_is_taken_off_fp8_of_the_first_library_alone():
+    columns = dict(time_s=[10e-6, 10e-6, 10e-6, 4e-6], amax_s=[3e-6] * 4, cast_s=[2e-6, 2e-6, 2e-6, np.nan])
+    words = dict(dtype=["fp8", "bf16", "fp8", "fp8"], framework=["trtllm", "trtllm", "sglang", "trtllm"])
+    rows = tables.Rows({name: np.array(values) for name, values in (columns | words).items()})
+    assert KIND["gemm"].time(rows) == pytest.approx([5e-6, 10e-6, 10e-6, 1e-6])
+
+
+def test_messages_have_constants_of_their_own_between_two_nodes():
+    assert list(KIND["send"].keys(tables.Rows({"nodes": np.array([1.0, 2.0])}))) == ["one node", "two nodes"]
+
+
+def test_collectives_are_reported_by_the_class_of_their_bytes():
+    sizes = tables.Rows({"bytes": np.array([512.0, 8192.0, 8193.0, 2.0**20 - 1, 2.0**20, 2.0**26, 2.0**28])})
+    words = ["to 8192", "to 8192", "to 131072", "to 1.04858e+06", "to 1.67772e+07", "to 1.34218e+08", "above"]
+    assert list(KIND["collective"].axes["bytes"](sizes)) == words
+
+
+def test_a_band_leaves_out_a_tenth_of_its_rows_at_either_end_and_says_how_often_it_held():
+    """Of 19 rows the second from either end, ⌊0.1 · 20⌋; of those that it has not seen, two of
+    four lie within."""
+    assert report._quantiles(np.arange(19.0, 0.0, -1.0)) == [2.0, 18.0]
+    row = dict(key="bf16", gpu=GPU, size="small", above=True, part=judge.BAND)
+    unseen = [row | {"ratio": ratio} for ratio in (1.0, 2.0, 18.0, 19.0)]
+    seen = [row | {"ratio": 100.0, "part": judge.BAND - 1}]
+    said = report.summary(unseen + seen, {"all": [2.0, 18.0]})
+    assert said["coverage"] == 0.5 and said["rows"] == 5
+
+
+@pytest.mark.parametrize(("first", "second"), [(1e-3, 1.0), (1.0, 1e-3)])
+def test_of_two_starts_the_one_that_fits_better_counts(first, second):
+    """From 0.001 the slope has no effect, and its fit stays where it began."""
+    x = np.linspace(1.0, 10.0, 50)
+    got = fit(
+        lambda c: np.maximum(c["slope"] * x, 0.5),
+        3.0 * x,
+        {"slope": Start(first, 1e-4, 100.0)},
+        also_from={"slope": second},
+    )
+    assert got["slope"] == pytest.approx(3.0, rel=0.01)
 
 
 def test_far_rows_do_not_bend_a_fit():

@@ -1,12 +1,13 @@
 """The functions for single operations: how a time changes with more work, more bytes and more ranks."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from engine.base import check
-from engine.calibration import attention, exchange, grouped, known, products
+from engine.calibration import attention, exchange, grouped, known, launch_costs, products
 
 MEASURED = ("a100-80", "h100-sxm", "b200", "gb200", "gb300", "l40s", "rtx-pro-6000")
 
@@ -130,6 +131,31 @@ def test_latent_attention_reads_the_cache_once_for_all_heads():
     )
 
 
+def test_half_of_the_ramp_is_paid_at_the_length_that_is_said():
+    """Prefills are padded to tiles of 64: 1,000 tokens are 1,024, which pay 1024 / 2024."""
+
+    def ramp_s(time_s, found):
+        slow, quick = (replace(found.rates, ramp_s=ramp_s) for ramp_s in (1.0, 0.0))
+        return time_s(slow) - time_s(quick)
+
+    decode, prefill = known.attention("decode", "h100-sxm"), known.attention("prefill", "h100-sxm")
+    decoded = ramp_s(lambda at: attention.decode_s(8.0, 1500.0, 32.0, 8.0, 128.0, at), decode)
+    filled = ramp_s(lambda at: attention.fused_s(8.0, 1000.0, 32.0, 8.0, 128.0, at), prefill)
+    assert (decoded, filled) == pytest.approx((0.5, 1024 / 2024))
+    latent = {phase: known.known("latent", f"{phase}.bf16", "h100-sxm") for phase in ("decode", "prefill")}
+    decoded = ramp_s(lambda at: attention.latent_decode_s(8.0, 1500.0, 128.0, at), latent["decode"])
+    filled = ramp_s(lambda at: attention.latent_prefill_s(8.0, 1000.0, 128.0, at), latent["prefill"])
+    assert (decoded, filled) == pytest.approx((0.5, 1024 / 2024))
+
+
+def test_a_gated_expert_has_twice_the_tiles_on_the_way_up():
+    """On one multiprocessor, where a step along k is all that takes time: a row of one expert of 128 × 128
+    has a tile up (two where it is gated) and one down."""
+    at = grouped.Experts(1e30, 1.0, 1e30, 1e30, 1e30, 0.0, 0.0, pace_s=1.0, padding=1.0, weight_bytes=2.0)
+    plain, gated = (grouped.experts_s(1.0, 1.0, 1.0, 1.0, 128.0, 128.0, gated, at) for gated in (0.0, 1.0))
+    assert (plain, gated) == pytest.approx((128 + 128, 2 * 128 + 128))
+
+
 def test_untouched_experts_are_not_read():
     rates = known.known("experts", "bf16.cutlass", "h100-sxm").rates
     one = grouped.experts_s(8.0, 8.0, 256.0, 1.0, 7168.0, 2048.0, 1.0, rates)
@@ -187,6 +213,18 @@ def test_a_frameworks_own_all_reduce_is_for_small_messages():
     assert exchange.mapped_all_reduce_s(256e6, 8.0, own) > exchange.all_reduce_s(256e6, 8.0, nccl)
 
 
+def test_a_message_goes_at_a_quarter_of_the_rate_or_in_pieces():
+    wire = exchange.Wire(bytes_per_s=100.0, start_s=1.0, late_s=6.0)
+    assert exchange.send_s(100.0, wire) == 1.0 + 4 * 1.0
+    assert exchange.send_s(400.0, wire) == 1.0 + 6.0 + 4.0
+
+
+def test_a_captured_step_has_a_graphs_gaps_and_a_longer_one_a_streams():
+    """V100: 2.9 µs and a gap of 0.5 in a graph of up to 512 tokens, of 0.9 without."""
+    captured, longer = (launch_costs.served_s(3.8e-6, rows) for rows in (512.0, 513.0))
+    assert (captured, longer) == pytest.approx((3.4e-6, 3.8e-6))
+
+
 def test_a_message_between_nodes_is_slower():
     inside, outside = (known.known("send", key, "h100-sxm").rates for key in ("one node", "two nodes"))
     sizes = np.array([2048.0, 1e6, 1e8])
@@ -199,6 +237,16 @@ def test_a_message_between_nodes_is_slower():
         (lambda: products.gemm_s(0.0, 1.0, 1.0, known.gemm("b200").rates), "m must be greater than 0"),
         (lambda: products.gemm_s(1.0, 1.0, 1.0, known.gemm("b200").rates, cold_a=1.5), "cold_a must be"),
         (lambda: products.quantise_s(1.0, -1.0, known.quantise("b200").rates), "k must be greater than 0"),
+        (
+            lambda: products.quantise_s(1.0, 1.0, known.quantise("b200").rates, second_bytes=-1.0),
+            "second_bytes must be at least 0",
+        ),
+        (
+            lambda: attention.latent_prefill_s(
+                1.0, 0.0, 1.0, known.known("latent", "prefill.bf16", "b200").rates
+            ),
+            "tokens must be greater than 0",
+        ),
         (
             lambda: attention.decode_s(1.0, 1.0, 1.0, 1.0, 0.0, known.attention("decode", "b200").rates),
             "head_dim must be greater than 0",

@@ -94,6 +94,12 @@ def test_an_unknown_key_is_named_with_near_ones(find, word):
         find(word + "-99")
 
 
+def test_where_no_key_is_near_the_first_eight_are_named():
+    eight = ", ".join(list(catalog.all_gpus())[:8])
+    with pytest.raises(ValueError, match=rf"near: {eight}\); got '\?'"):
+        catalog.gpu("?")
+
+
 # -- GPUs ----------------------------------------------------------------------------------------------------
 @in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
 def test_gpu_figures_are_of_the_right_size(gpu):

@@ -1,14 +1,11 @@
 """The planner: its two searches agree to the last digit, and what it says of a layout is what the estimate
 says."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from engine import catalog
 from engine.base import check
-from engine.base.sweep import sweep
 from engine.frameworks.registry import ANY, abilities, able
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
@@ -119,30 +116,6 @@ def test_splits_are_those_of_the_search():
         assert [search.Split(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
             search.splits(model, Job(batch, seq), gpus)
         ), name
-
-
-def test_a_sweep_is_every_combination_tried_one_by_one():
-    rows, dimensions = (
-        {"x": [1.0, 2.0, 7.0, np.nan]},
-        [{"y": (3.0, 4.0)}, {"z": (0.5, 2.0, 2.5), "w": (1.0, 0.0, 1.0)}],
-    )
-
-    def measure(point):
-        return [point["x"] != point["y"] + 3.0, point["w"] > 0.0], {
-            "near": (abs(point["x"] - point["y"] * point["z"]), point["x"] > 1.0)
-        }
-
-    near = sweep(rows, dimensions, measure)["near"]
-    for i, x in enumerate(rows["x"][:3]):
-        tried = [
-            (abs(x - y * z), cell)
-            for cell, (y, (z, w)) in enumerate(itertools.product((3.0, 4.0), zip(*dimensions[1].values())))
-            if x != y + 3 and w > 0 and x > 1
-        ]
-        assert near.count[i] == len(tried)
-        expected = min(tried, default=(np.nan, np.nan))
-        np.testing.assert_array_equal((near.cost[i], near.cell[i]), expected)
-    assert np.isnan(near.cost[3]) and near.count[0] == 0
 
 
 @pytest.mark.parametrize("name", ["dense", "experts", "long context"])
