@@ -352,7 +352,7 @@ def test_typical_shape_is_near_real_ones():
 
 
 def test_models_of_a_family_have_its_norms():
-    """The first Gemma alone had two norms a layer, and Qwen 2 and 2.5 add 1e-6 or 1e-5 by their size."""
+    """The first Gemma alone had two norms a layer, and the larger Qwen 2.5 add 1e-5 where others add 1e-6."""
     found = {}
     for model in catalog.all_models().values():
         found.setdefault((model.family, "bias"), set()).add(model.norm_bias)
@@ -371,6 +371,7 @@ def test_bad_shapes_are_refused_by_name():
         "heads": 1.5,
         "vocab": float("nan"),
         "ffn": "wide",
+        "gated": 2,
     }.items():
         with pytest.raises(ValueError, match=f"{name} must be .*got"):
             models.described(**{**shape, name: value})
