@@ -108,6 +108,7 @@ def test_gpu_figures_are_of_the_right_size(gpu):
     assert gpu.link_marketing_bytes_per_s == pytest.approx(2 * gpu.link_bytes_per_s)
     assert gpu.nic_bytes_per_s < gpu.link_bytes_per_s < gpu.hbm_bytes_per_s
     assert (hardware.peaks_with_fallback(gpu) > 0).all()
+    assert gpu.reported_bytes == 0 or 0.96 <= gpu.reported_bytes / gpu.hbm_bytes <= 1.09
 
 
 @in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
@@ -148,6 +149,12 @@ def test_each_narrower_format_is_twice_as_fast(gpu):
     if gpu.int8_flops_per_s and gpu.key not in WITHOUT_INT8:
         times = 4 if gpu.key in GEFORCE else 1 if gpu.key == "mi250x" else 2
         assert gpu.int8_flops_per_s == pytest.approx(times * half, rel=0.02)
+
+
+def test_gaudi_3_has_a_quarter_of_its_bf16_in_wider_formats_and_in_fp16():
+    gaudi = catalog.gpu("gaudi3")
+    quarter = pytest.approx(gaudi.bf16_flops_per_s / 4, rel=1e-3)
+    assert gaudi.tf32_flops_per_s == quarter and gaudi.fp16_flops_per_s == quarter
 
 
 # KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
@@ -344,6 +351,18 @@ def test_typical_shape_is_near_real_ones():
     assert models.typical(175e9).hidden == pytest.approx(12288, rel=0.02)
 
 
+def test_models_of_a_family_have_its_norms():
+    """The first Gemma alone had two norms a layer, and the larger Qwen 2.5 add 1e-5 where others add 1e-6."""
+    found = {}
+    for model in catalog.all_models().values():
+        found.setdefault((model.family, "bias"), set()).add(model.norm_bias)
+        if model.family != "Qwen":
+            found.setdefault((model.family, "epsilon"), set()).add(model.small_epsilon)
+        if not (model.family == "Gemma" and model.year == 2024 and model.norms_per_layer == 2):
+            found.setdefault((model.family, "norms"), set()).add(model.norms_per_layer)
+    assert [family for family, values in found.items() if len(values) > 1] == []
+
+
 def test_bad_shapes_are_refused_by_name():
     shape = dict(key="x", name="x", layers=2, hidden=4, heads=2, kv_heads=2, head_dim=2, ffn=16, vocab=10)
     for name, value in {
@@ -352,6 +371,7 @@ def test_bad_shapes_are_refused_by_name():
         "heads": 1.5,
         "vocab": float("nan"),
         "ffn": "wide",
+        "gated": 2,
     }.items():
         with pytest.raises(ValueError, match=f"{name} must be .*got"):
             models.described(**{**shape, name: value})

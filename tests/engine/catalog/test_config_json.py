@@ -200,6 +200,8 @@ def test_windowed_layers_are_counted_from_their_list():
     for name, number in (("window", 128), ("windowed_layers", 18)):
         assert fields[name] == known[name] == number
     assert config_json.read(json.dumps(given | {"use_sliding_window": False}))["windowed_layers"] == 0
+    gemma = FILES["mixtral-8x7b"] | {"model_type": "gemma2", "num_hidden_layers": 42, "sliding_window": 4096}
+    assert config_json.read(json.dumps(gemma))["windowed_layers"] == 21  # every second, without a list
     del given["layer_types"]
     assert config_json.read(json.dumps(given))["windowed_layers"] == 36  # all, where the file says no more
 

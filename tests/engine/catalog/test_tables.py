@@ -136,6 +136,19 @@ def test_each_gpu_has_a_drive_on_four_lanes_of_pcie_4():
         assert 50e-6 <= chip.storage_latency_s <= 100e-6
 
 
+def test_a_host_s_memory_is_that_of_its_channels():
+    """Two CPUs of eight channels of 8 bytes each, at the rate that DDR's name says, for eight GPUs."""
+    named = {
+        key: re.search(r"two .* \(eight channels of DDR\d-(\d+) each\) for eight GPUs", host.source)
+        for key, host in catalog.all_hosts().items()
+    }
+    assert len([found for found in named.values() if found]) >= 3
+    for key, found in named.items():
+        if found:
+            shared = 2 * 8 * 8 * float(found[1]) * 1e6 / 8
+            assert catalog.all_hosts()[key].memory_bytes_per_s == pytest.approx(shared), key
+
+
 def test_a_port_carries_what_its_name_says():
     """Gb/s over eight; of several ports together. Latencies are NCCL's for the kind of wire, or a torus's
     microsecond."""
@@ -156,6 +169,7 @@ def test_a_port_carries_what_its_name_says():
         )
         assert link.latency_s == {"PCIe": 5.7e-6, "ICI": 1e-6, "port": 9.6e-6}.get(kind, 3.4e-6)
         assert link.marketing_bytes_per_s in (link.bytes_per_s, 2 * link.bytes_per_s)
+        assert link.short_s in (0.0, 2.7e-6) or link.key == "roce-200"  # of which a whole run was found
     assert ports == 20
 
 

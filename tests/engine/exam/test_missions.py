@@ -25,6 +25,10 @@ def test_there_are_twelve_and_more_each_with_a_ladder():
     assert all(len(mission.hints) == 3 and mission.brief.endswith(".") for mission in ALL.values())
 
 
+def test_no_mission_trains_on_more_tokens_than_its_model_reads():
+    assert [m.name for m in ALL.values() if m.seq > m.model.max_context] == []
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
     mission, a = ALL[key], missions.answer(ALL[key])

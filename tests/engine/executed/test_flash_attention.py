@@ -33,6 +33,10 @@ def test_a_tile_is_a_quarter_of_the_sram(sram_bytes, head_dim, rows):
     assert flash_attention.tile_rows(sram_bytes, head_dim) == rows
 
 
+def test_a_tile_of_16_rows_or_more_is_a_multiple_of_16():
+    assert [flash_attention.tile_rows(rows * 4 * 64 * 2, 64) for rows in (15, 16, 50)] == [15, 16, 48]
+
+
 @pytest.mark.parametrize(
     ("rows", "head_dim", "inner", "scores"),
     [

@@ -118,6 +118,13 @@ def test_a_step_of_two_layers_by_hand():
     third_gather = 3
     assert (step["waits_kind"][third_gather], step["waits_layer"][third_gather]) == (fs.FORWARD, 1)
     assert step["waits_kind"][0] == -1
+    assert [len(known(step[name])) for name in ("waits_kind", "waits_layer")] == [10, 10]
+
+
+def test_gradients_of_4_bytes_take_twice_as_long_to_scatter_as_weights_of_2_to_gather():
+    made = fs.layer(1e9, 4096, 8, 4e14, 5e10, 0.0, 0.0, weight_bytes=2.0, gradient_bytes=4.0)
+    assert (made.weight_bytes, made.gradient_bytes) == (2e9, 4e9)
+    assert made.scatter_s == pytest.approx(2 * made.gather_s) == pytest.approx(7 / 8 * 4e9 / 5e10)
 
 
 def test_its_memory_by_hand():

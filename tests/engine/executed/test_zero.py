@@ -144,6 +144,8 @@ def test_exposed_by_hand(stage, group, seconds):
     """Forward 0.1553, backward 0.3106; a pass over one card 1.18125. Stage 1: 1.18125 - 0.1553 and - 0.3106.
     HSDP: 2.1 + 2 · 0.02917 - 0.3106. Stage 3: 8 · (3 · 1.18125 - 0.4659). Stage 0: 2.3625 - 0.3106."""
     assert zero.exposed_s(*behind(stage, group, 12.5e9 / 8, 4096, 8)) == pytest.approx(seconds, abs=1e-4)
+    *alone, one = behind(stage, group, 12.5e9 / 8, 4096, 1)
+    assert zero.exposed_s(*alone) == zero.exposed_s(*alone, one)  # a single micro-batch, where none is said
 
 
 def test_wires_as_busy_as_can_hide_have_a_full_pass():
