@@ -358,8 +358,8 @@ def test_models_of_a_family_have_its_norms():
         found.setdefault((model.family, "bias"), set()).add(model.norm_bias)
         if model.family != "Qwen":
             found.setdefault((model.family, "epsilon"), set()).add(model.small_epsilon)
-        if not (model.family == "Gemma" and model.year == 2024 and model.norms_per_layer == 2):
-            found.setdefault((model.family, "norms"), set()).add(model.norms_per_layer)
+        if not (model.family == "Gemma" and model.year == 2024 and model.norms == 2):
+            found.setdefault((model.family, "norms"), set()).add(model.norms)
     assert [family for family, values in found.items() if len(values) > 1] == []
 
 
