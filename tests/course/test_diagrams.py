@@ -448,7 +448,9 @@ def test_a_figure_has_both_arrangements_a_title_and_its_words():
 def first_picture(page):
     """The source between a lesson's question and its opening case."""
     between = page.text[page.text.index("{ .question }") : page.text.index("!!! case")]
-    return [fence.kind for fence in lessons.Lesson(page.name, f"# X\n\n{between}", page.file).fences]
+    return [
+        fence.kind for fence in lessons.Lesson(page.name, f"# X\n\n{between}", page.file, page.path).fences
+    ]
 
 
 def test_every_lesson_opens_with_one_picture():

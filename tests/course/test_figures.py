@@ -134,13 +134,14 @@ def test_a_light_may_name_its_figure():
 
 
 def test_a_box_that_another_page_quotes_speaks_of_its_own_lesson_s_figure():
-    lesson = locate.Lesson("07-x", f"# T\n\n## A\n\n{TIMELINE}\n## B\n\n{LINK}\n\n{MAP}", "lessons/07-x.md")
+    text = f"# T\n\n## A\n\n{TIMELINE}\n## B\n\n{LINK}\n\n{MAP}"
+    lesson = locate.Lesson("07-x", text, "lessons/07-x.md", Path())
     made = etree.fromstring(excerpts.html(LINK, lesson))[0]
     assert made.get("data-figure") == "w-bubble_map" and made.get("href").startswith("../bubble_map/?")
 
 
 def test_on_the_home_page_the_own_page_is_a_folder_below():
-    lesson = locate.Lesson("index", f"# T\n\n{LINK}\n\n{TIMELINE}", "lessons/index.md")
+    lesson = locate.Lesson("index", f"# T\n\n{LINK}\n\n{TIMELINE}", "lessons/index.md", Path())
     with locate.on(lesson):
         assert link(lesson.body).get("href").startswith("pipeline_timeline/?")
 

@@ -127,14 +127,14 @@ def test_bad_input_is_named(call, said):
 
 ROOT = Path(__file__).resolve().parents[3]
 BULK = {  # where a wire's latency for bulk data is meant, and named so
-    "lessons/08-sequence-and-context.md",  # a block of keys and values, sent by itself
+    "lessons/08-sequence-and-context.py",  # a block of keys and values, sent by itself
     "widgets/training/ring_attention.py",
 }
 
 
 def test_no_lesson_and_no_figure_has_a_start_up_of_its_own():
     """Who charges a ring's hop asks start_ups: a wire's own latency is that of the protocol for bulk data."""
-    files = [*ROOT.glob("lessons/*.md"), *ROOT.glob("widgets/**/*.py"), *ROOT.glob("course/**/*.py")]
+    files = [*ROOT.glob("lessons/*"), *ROOT.glob("widgets/**/*.py"), *ROOT.glob("course/**/*.py")]
     found = {
         str(path.relative_to(ROOT)) for path in files if ".latency_s" in path.read_text(encoding="utf-8")
     }
