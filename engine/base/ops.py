@@ -25,10 +25,9 @@ def remembered(function: Callable[..., Result]) -> Callable[..., Result]:
     alone, or that many of the compared layouts have in common.
 
     It takes its arguments by position. With arguments that cannot be hashed, such as arrays and symbols, it
-    is computed each time. A number of numpy's is equal to a float but gives numpy's results, so each type of
-    argument has results of its own.
+    is computed each time.
     """
-    known = lru_cache(256, typed=True)(function)
+    known = lru_cache(256)(function)
 
     @wraps(function)
     def found(*args):
