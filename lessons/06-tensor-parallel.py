@@ -13,24 +13,15 @@ llama_8b = model("llama3-8b")  # Llama 3 8B
 h100 = gpu("h100-sxm")  # an H100
 nvlink = link("nvlink4")  # its NVLink
 parameters = models.parameters(llama)  # parameters of 70B
-# arithmetic of a layer of 70B
-layer_flops = tensor.layer_flops(
-    tokens=8192, hidden=8192, ffn=28672, seq=8192, matrices_of_mlp=3, kv_share=1 / 8
-)
+# the sizes of a layer of 70B, with 8,192 tokens in one sequence
+sizes = {"tokens": 8192, "hidden": 8192, "ffn": 28672, "seq": 8192, "matrices_of_mlp": 3, "kv_share": 1 / 8}
+layer_flops = tensor.layer_flops(**sizes)  # arithmetic of a layer of 70B
+reached = 0.6 * h100.bf16_flops_per_s  # the FLOP/s of its products, at 60 % of the peak
 
 
 def compute_s(ranks: int) -> float:
     """Seconds that it takes on so many ranks."""
-    return tensor.layer_compute_s(
-        tokens=8192,
-        hidden=8192,
-        ffn=28672,
-        seq=8192,
-        ranks=ranks,
-        flops_per_s=0.6 * h100.bf16_flops_per_s,
-        matrices_of_mlp=3,
-        kv_share=1 / 8,
-    )
+    return tensor.layer_compute_s(ranks=ranks, flops_per_s=reached, **sizes)
 
 
 def sharded_s(ranks: int) -> float:
@@ -45,17 +36,7 @@ def all_reduces_s(ranks: int) -> float:
 
 def layer_s(ranks: int) -> float:
     """Both together."""
-    return tensor.layer_s(
-        tokens=8192,
-        hidden=8192,
-        ffn=28672,
-        seq=8192,
-        ranks=ranks,
-        flops_per_s=0.6 * h100.bf16_flops_per_s,
-        net=interconnect.wires(h100),
-        matrices_of_mlp=3,
-        kv_share=1 / 8,
-    )
+    return tensor.layer_s(ranks=ranks, flops_per_s=reached, net=interconnect.wires(h100), **sizes)
 
 
 # what one GPU of eight sends for an AllReduce

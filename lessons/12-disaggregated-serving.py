@@ -83,42 +83,34 @@ def write_s(users: int) -> float:
 
 # the cache of 2,000 tokens in fp8
 fp8_cache_bytes = decoding.user_bytes(llama, context=2000, kv_value_bytes=1.0)
-# what four H100s do alone, with 2,000 tokens in and 300 out
-of_one = pools.rates(
-    llama,
-    h100,
-    tp=4,
-    users=pools.USERS,
-    prompt=2000,
-    output=300,
-    ttft_s=1.0,
-    tpot_s=0.04,
-    wire_bytes_per_s=50e9,
-)
-# the same with prompts of 500 tokens
-of_short = pools.rates(
-    llama,
-    h100,
-    tp=4,
-    users=pools.USERS,
-    prompt=500,
-    output=300,
-    ttft_s=1.0,
-    tpot_s=0.04,
-    wire_bytes_per_s=50e9,
-)
+
+
+def of_four(
+    at: Machine = h100,
+    prompt: int = 2000,
+    output: int = 300,
+    ttft_s: float = 1.0,
+    tpot_s: float = 0.04,
+    wire_bytes_per_s: float = 50e9,
+) -> Rates:
+    """Requests a second of a replica on four GPUs, within its targets, in each role that it may have."""
+    return pools.rates(
+        llama,
+        at,
+        tp=4,
+        users=pools.USERS,
+        prompt=prompt,
+        output=output,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        wire_bytes_per_s=wire_bytes_per_s,
+    )
+
+
+of_one = of_four()  # what four H100s do alone, with 2,000 tokens in and 300 out
+of_short = of_four(prompt=500)  # the same with prompts of 500 tokens
 # the same on four A100s, with more time for a token
-of_one_a100 = pools.rates(
-    llama,
-    a100,
-    tp=4,
-    users=pools.USERS,
-    prompt=2000,
-    output=300,
-    ttft_s=1.0,
-    tpot_s=0.06,
-    wire_bytes_per_s=25e9,
-)
+of_one_a100 = of_four(at=a100, tpot_s=0.06, wire_bytes_per_s=25e9)
 
 
 def reading_share(rates: Rates) -> float:
@@ -144,17 +136,7 @@ def bargain(tpot_s: float, replicas: int = 16, wire_bytes_per_s: float = 50e9) -
 # the last exercise, shared and split
 agents = pools.bargain(llama, h100, tp=4, prompt=6000, output=400, ttft_s=2.0, tpot_s=0.03, replicas=16)
 # what one of its replicas does alone
-of_one_agent = pools.rates(
-    llama,
-    h100,
-    tp=4,
-    users=pools.USERS,
-    prompt=6000,
-    output=400,
-    ttft_s=2.0,
-    tpot_s=0.03,
-    wire_bytes_per_s=50e9,
-)
+of_one_agent = of_four(prompt=6000, output=400, ttft_s=2.0, tpot_s=0.03)
 # what the steps of four H100s take, with the caches of these requests
 steps = step_costs.costs(
     llama, h100, tp=4, prompt=2048, context=under_traffic.context_of(traffic(requests=1, per_s=1))
