@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.states import ALL_OF_THEM
 from widgets.kit.page import dependencies
 
@@ -53,8 +55,7 @@ class Question(NamedTuple):
             if path.is_file() and "__pycache__" not in path.parts:
                 told.update(path.relative_to(ROOT).as_posix().encode() + _sum(path))
         if self.modules:
-            _remember_imports()
-            told.update(dependencies.state(*self.modules).encode())
+            told.update(_state(*self.modules).encode())
         return told.hexdigest()[:16]
 
 
@@ -83,17 +84,21 @@ def digests() -> dict[str, str]:
     return found
 
 
-def _remember_imports() -> None:
-    os.environ.setdefault("KEEP_COMPILED", str(ROOT / "build" / "compiled"))
+def _state(*modules: str) -> str:
+    """A name for the contents of these modules and of all that they import. The imports that a build has
+    noted are used, which saves seconds; what it has compiled stays hidden from tests, which compile anew."""
+    with pytest.MonkeyPatch.context() as only_now:
+        if "KEEP_COMPILED" not in os.environ:
+            only_now.setenv("KEEP_COMPILED", str(ROOT / "build" / "compiled"))
+        return dependencies.state(*modules)
 
 
 @cache
 def figures() -> dict[str, str]:
     """Figure -> a name for the contents of its module and of all that the module imports."""
-    _remember_imports()
     files = sorted(ROOT.glob("widgets/[!k]*/[!_]*.py"))
     modules = {path.stem: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
-    return {slug: dependencies.state(module) for slug, module in modules.items()}
+    return {slug: _state(module) for slug, module in modules.items()}
 
 
 @cache

@@ -1,6 +1,7 @@
 """A settled question is asked again after any change of a file that it rests on, and only then."""
 
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -134,3 +135,9 @@ def test_ci_writes_nothing(all_settled, monkeypatch):
 
 def test_what_is_kept_names_questions_that_are_asked():
     assert set(settled.answered()) <= set(settled.digests())
+
+
+def test_asking_for_a_state_leaves_tests_to_compile_anew(monkeypatch):
+    monkeypatch.delenv("KEEP_COMPILED", raising=False)
+    settled._state("widgets.serving.kv_cache")
+    assert "KEEP_COMPILED" not in os.environ
