@@ -103,8 +103,14 @@ def figures() -> dict[str, str]:
 
 @cache
 def pages() -> dict[str, str]:
-    """A page's address, without slash -> a name for its text. The home page is "index"."""
-    return {path.stem: _sum(path).hex() for path in sorted(ROOT.glob("lessons/*.md"))}
+    """A page's address, without slash -> a name for its text and its numbers. The home page is "index"."""
+    texts = sorted(path for path in ROOT.glob("lessons/*.md") if path.name != "README.md")
+    return {path.stem: _page(path) for path in texts}
+
+
+def _page(text: Path) -> str:
+    numbers = text.with_suffix(".py")
+    return hashlib.sha256(_sum(text) + (_sum(numbers) if numbers.is_file() else b"")).hexdigest()
 
 
 def answered() -> dict[str, str]:

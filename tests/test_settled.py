@@ -95,10 +95,14 @@ def test_a_change_of_one_figure_s_module_opens_its_questions_alone(all_settled, 
     assert still_open() == {f"{name}: kv_cache" for name in OF_FIGURES}
 
 
-def test_a_change_of_a_page_s_text_opens_its_questions_alone(all_settled, monkeypatch):
-    changed = settled.pages() | {"04-data-parallel": "another"}
-    monkeypatch.setattr(settled, "pages", lambda: changed)
-    assert still_open() == {f"{name}: 04-data-parallel" for name in OF_PAGES}
+@pytest.mark.parametrize("kind", ["md", "py"])
+def test_a_change_of_a_page_or_of_its_numbers_opens_its_questions_alone(kind, all_settled, monkeypatch):
+    real, file = settled._sum, settled.ROOT / f"lessons/04-data-parallel.{kind}"
+    monkeypatch.setattr(settled, "_sum", lambda path: b"" if path == file else real(path))
+    settled.pages.cache_clear()
+    found = {name for name in still_open() if name.partition(": ")[0] in OF_PAGES}
+    settled.pages.cache_clear()
+    assert found == {f"{name}: 04-data-parallel" for name in OF_PAGES}
 
 
 @pytest.mark.parametrize("name", [name for name, each in settled.questions().items() if each.modules])

@@ -162,6 +162,7 @@ def nearest(tree, changed: str, most: int) -> dict[str, int]:
         ("engine/mechanism/pipeline.py", "tests/lessons/test_lesson_07.py", 3),
         ("engine/catalog/gpus.toml", "tests/engine/catalog/test_catalog.py", 3),
         ("lessons/07-pipeline-parallel.md", "tests/lessons/test_lesson_07.py", 3),
+        ("lessons/07-pipeline-parallel.py", "tests/lessons/test_lesson_07.py", 4),
         ("lessons/glossary.md", "tests/course/test_glossary.py", 4),
         ("widgets/foundations/memory_stack.py", "tests/widgets/foundations/test_memory_stack.py", 0),
         ("widgets/foundations/memory_stack.py", "tests/widgets/test_contract.py", 4),

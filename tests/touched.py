@@ -495,8 +495,8 @@ class Tree:
         return self.data[folder]
 
     def mentions(self, file: str) -> Iterator[tuple[str, bool, int]]:
-        """What a text names: a page its widgets, pictures, quoted files and the engine's modules; a template
-        or a script those that it includes; the settings their extensions."""
+        """What a text names: a page the file of its numbers, its widgets, pictures, quoted files and the
+        engine's modules; a template or a script those that it includes; the settings their extensions."""
         key = hashlib.sha256((file + "\0").encode() + (self.root / file).read_bytes()).hexdigest()
         if key not in self.known:
             text = (self.root / file).read_text(encoding="utf-8")
@@ -508,6 +508,8 @@ class Tree:
             owners = set(re.findall(r"(?<![\w.])([a-z]\w+)\.[a-z]\w*", text)) if lesson else set()
             self.known[key] = [sorted(words | dotted), sorted(named), sorted(owners)]
         words, named, owners = self.known[key]
+        if (numbers := f"{file.removesuffix('.md')}.py") in self.sources:  # beside a page of lessons/
+            yield numbers, True, 1
         for word in words:
             yield from self.said(word)
         for name in named:
