@@ -25,9 +25,10 @@ def remembered(function: Callable[..., Result]) -> Callable[..., Result]:
     alone, or that many of the compared layouts have in common.
 
     It takes its arguments by position. With arguments that cannot be hashed, such as arrays and symbols, it
-    is computed each time.
+    is computed each time. Arguments of different types are told apart: a float's result is never the numpy
+    number that an equal numpy argument gave.
     """
-    known = lru_cache(256)(function)
+    known = lru_cache(256, typed=True)(function)
 
     @wraps(function)
     def found(*args):

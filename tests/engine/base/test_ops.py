@@ -70,3 +70,9 @@ def test_arrays_are_computed_each_time_and_numbers_once():
     for _ in range(2):
         assert list(double(np.array([1.0, 2.0]))) == [2.0, 4.0]
     assert len(asked) == 3
+
+
+def test_what_is_remembered_of_numpy_s_numbers_is_not_given_for_floats():
+    doubled = ops.remembered(lambda value: value * 2)
+    assert type(doubled(np.float64(3.0))) is np.float64
+    assert type(doubled(3.0)) is float and type(doubled(3)) is int

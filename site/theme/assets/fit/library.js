@@ -40,10 +40,10 @@ $module("itertools", {
   $chain: (...several) => several.flatMap(each => [...each]),
 });
 const like = (way, other) => { way.$p = other.$p; way.$__name__ = other.$__name__ ?? other.name; return way; };
-const remembered = most => way => {
+const remembered = (most, typed) => way => {
   const known = new Map();
   const found = like((...given) => {
-    const key = given.length === 1 && typeof given[0] === "string" ? given[0] : $key($tuple(given));
+    const key = given.length === 1 && typeof given[0] === "string" ? given[0] : $key($tuple(typed ? [...given, given.map(each => typeof each).join()] : given));
     if (known.has(key)) return known.get(key);
     const value = way(...given);
     if (most !== null && known.size >= Number(most)) known.clear();
@@ -53,7 +53,7 @@ const remembered = most => way => {
   found.$cache_clear = () => { known.clear(); return null; };
   return found;
 };
-$module("functools", { $lru_cache: $f(most => remembered(most ?? 128n), ["maxsize"]), $cache: remembered(null), $wraps: other => way => like(way, other) });
+$module("functools", { $lru_cache: $f((most, typed) => remembered(most ?? 128n, typed), ["maxsize", "typed"]), $cache: remembered(null), $wraps: other => way => like(way, other) });
 // The normal distribution's quantiles: Wichura's algorithm AS 241, as Python has it.
 const HORNER = (r, ...of) => of.reduce((sum, each) => sum * r + each, 0);
 function quantile(p) {
