@@ -21,8 +21,7 @@ from engine.arguments import Parser, parser, refused
 from engine.base import edition
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
-from engine.mechanism.compute import KERNELS
-from engine.mechanism.memory import LOSSES, RECOMPUTE
+from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
 
 NAME = "system-ml"
@@ -39,8 +38,7 @@ WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "--gpu": catalog.all_gpus,
     "--recipe": catalog.all_recipes,
     "--op": lambda: OPERATIONS,
-    "--kernels": lambda: KERNELS,
-    "--loss": lambda: LOSSES,
+    "--software": catalog.all_software,
     "--recompute": lambda: RECOMPUTE,
     "--schedule": lambda: SCHEDULES,
     "--export": registry.servers,

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         plan,
         recipe,
         serve,
+        software,
         validate,
     )
 
@@ -106,6 +107,7 @@ __all__ = [
     "plan",
     "recipe",
     "serve",
+    "software",
     "validate",
 ]
 

@@ -27,6 +27,7 @@ from engine.base import printing, units
 from engine.base.bar import Bar
 from engine.catalog import models
 from engine.catalog.models import Model
+from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
 from engine.launch import commands, over_a_step, shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
@@ -35,7 +36,7 @@ from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
-from engine.step.layout import SOFTWARE, Estimate, Job, Layout, Machine
+from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.validation import accuracy
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
@@ -80,36 +81,11 @@ def _machine(args: Namespace) -> Machine:
 
 
 def _job(args: Namespace) -> Job:
-    switches = dict(SOFTWARE[args.software or "modern"])
+    changes = dict(change(text) for text in args.changes)
     if args.software is None and getattr(args, "recompute", None) == "selective":
-        switches["flash"] = False
-    switches |= {name: getattr(args, name) for name in switches if getattr(args, name) is not None}
-    return Job(
-        args.global_batch,
-        args.seq,
-        catalog.recipe(args.recipe),
-        **switches,
-        overlap_tensor=args.overlap_tensor,
-        gather_context=args.gather_context,
-        imbalance=args.imbalance,
-        kernels=args.kernels,
-        loss=args.loss,
-        loss_chunks=args.loss_chunks,
-        mtp=args.mtp,
-        saves_fp8=args.saves_fp8,
-        weighs_early=args.weighs_early,
-        ungraphed=args.ungraphed,
-        blocking=args.blocking,
-        fsdp=args.fsdp,
-        sums_whole=args.sums_whole,
-        gathers_again=args.gathers_again,
-        zero_nics=args.zero_nics,
-        by_operators=args.by_operators,
-        one_by_one=args.one_by_one,
-        narrow_attention=args.narrow_attention,
-        overlap_experts=args.overlap_experts,
-        send_once=not args.send_each,
-    )
+        changes.setdefault("attention", "scores")
+    by = catalog.training_software(args.software or DEFAULT, **changes)
+    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), by, args.imbalance, args.mtp)
 
 
 def _layout(args: Namespace, gpus: int) -> Layout:

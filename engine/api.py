@@ -18,11 +18,14 @@ from engine.catalog import link as link
 from engine.catalog import model as model
 from engine.catalog import node as node
 from engine.catalog import recipe as recipe
+from engine.catalog import software as software
 from engine.catalog.hardware import Gpu
 from engine.catalog.hardware import Link as Link
 from engine.catalog.hardware import Node as Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe as Recipe
+from engine.catalog.software import ServingSoftware
+from engine.catalog.software import TrainingSoftware as TrainingSoftware
 from engine.frameworks import able
 from engine.launch import shown as shown  # by which a report prints
 from engine.launch import verdict
@@ -33,8 +36,7 @@ from engine.mechanism import interconnect, reliability
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
-from engine.serving import deployment, divided, inference
-from engine.serving import software as programs
+from engine.serving import deployment, divided, inference, server_software
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load
 from engine.serving.drafts import Drafts
@@ -147,7 +149,7 @@ def serve(
     all_reduce: str = "auto",
     pp: int = 1,
     dp: int = 1,
-    software: str | None = None,
+    software: ServingSoftware | str | None = None,
 ) -> Served:
     """Prefill and decode on one replica: latencies, throughput, and the largest batch that fits.
 
@@ -157,7 +159,7 @@ def serve(
     ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
     and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
     stored in 16 bits and weights in the machine's precision, unless you say otherwise. A ``software`` adds
-    what is known of it, such as vLLM's Python between two steps ("vllm-0"; ``engine.serving.software``).
+    what is known of it, such as vLLM's Python between two steps ("vllm-0").
 
     Leaves out queueing, speculative decoding, and that uneven batches of a pipeline or of groups that share
     experts wait for each other.
@@ -172,7 +174,7 @@ def serve(
     kept = inference.cache_precision(at) if kv_precision is None else kv_precision
     asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp)
     said = divided.infer(_as_model(model), at, asked)
-    return said if software is None else programs.run_by(software, said)
+    return said if software is None else server_software.run_by(software, said)
 
 
 def deploy(

@@ -8,15 +8,15 @@ import shlex
 import sys
 from typing import NoReturn
 
+from engine import catalog
+from engine.catalog.software import DEFAULT, switches
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
-from engine.mechanism.compute import KERNELS
-from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
+from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment.search import CACHES, FORMATS
-from engine.serving.software import KNOWN as SERVERS
-from engine.step.layout import PRECISIONS, SOFTWARE
+from engine.step.layout import PRECISIONS
 
 LONGEST_MESSAGE = 1000  # characters
 BAD_INPUT = 2  # exit status of every command
@@ -125,71 +125,25 @@ def _add_job(parser):
     parser.add_argument(
         "--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean (1.1)"
     )
-    parser.add_argument(
-        "--software",
-        choices=tuple(SOFTWARE),
-        help=(
-            "defaults of the next four switches: modern, all on; 2022, as in Korthikanti et al. (no fused "
-            "attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it: modern, "
-            "but for selective recomputation, which is meant for attention that is not fused"
-        ),
-    )
-    for flag, text in (
-        ("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
-        ("flash", "fused attention"),
-        ("overlap", "data-parallel traffic behind arithmetic"),
-        ("fused", "weight gradients summed inside their product, stage outputs freed once sent"),
-    ):
-        parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, help=text)
-    parser.add_argument(
-        "--kernels",
-        default="library",
-        help=f"what runs beside the products: {', '.join(KERNELS)}; the vendor's, PyTorch's compiler's, or "
-        "PyTorch's operators one by one (library)",
-    )
-    parser.add_argument(
-        "--loss", default="plain", help=f"how the cross entropy is computed: {', '.join(LOSSES)} (plain)"
-    )
     parser.add_argument("--mtp", type=int, default=0, help="modules of multi-token prediction (0)")
     parser.add_argument(
-        "--fsdp",
-        default="",
-        help="what ZeRO 3 copies beside its traffic: PyTorch's FSDP with flat units, or each weight (none)",
-    )
-    parser.add_argument(
-        "--zero-nics",
-        type=float,
-        default=1.0,
-        help="of a node's network cards, the share that ZeRO's scatters and gathers use (1)",
-    )
-    parser.add_argument("--loss-chunks", type=int, default=8, help="chunks of a chunked loss (8)")
-    for flag, text in (
-        (
-            "saves-fp8",
-            "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
+        "--software",
+        metavar="KEY",
+        help=(
+            f"the program that trains: {', '.join(catalog.training_programs())} ({DEFAULT}; with selective "
+            "recomputation, which is meant for attention that is not fused, attention=scores)"
         ),
-        ("ungraphed", "Python launches each kernel, and experts only once it knows how many rows each gets"),
-        ("blocking", "each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)"),
-        ("sums-whole", "ZeRO 1 sums whole gradients on every rank (DeepSpeed's bf16 optimizer)"),
-        ("gathers-again", "ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers)"),
-        ("one-by-one", "experts as dense layers, not by grouped kernels (Megatron-Core's SequentialMLP)"),
-        ("by-operators", "experts' biases and clamps by PyTorch's operators (Megatron-Core)"),
-        ("narrow-attention", "attention in 8 bits"),
-        ("overlap-experts", "experts' AllToAlls behind another micro-batch, whatever the schedule"),
-        ("send-each", "a token is sent to each of its experts, and sorted there, not once to each node"),
-        (
-            "weighs-early",
-            "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",
-        ),
-    ):
-        parser.add_argument(f"--{flag}", action="store_true", help=text)
-    parser.add_argument(
-        "--overlap-tensor",
-        action="store_true",
-        help="tensor-parallel traffic behind its products, piece by piece",
     )
     parser.add_argument(
-        "--gather-context", action="store_true", help="context parallelism by AllGather, not a ring"
+        "--with",
+        dest="changes",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help=(
+            "what this program does otherwise, as often as you like: overlaps=data+tensor, loss=fused, "
+            f"kernels=compiled; the fields are {', '.join(switches())}"
+        ),
     )
 
 
@@ -305,7 +259,9 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     )
     sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
     sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
-    sub.add_argument("--software", help=f"adds what is known of a server: {', '.join(SERVERS)} (none)")
+    sub.add_argument(
+        "--software", help=f"adds what is known of a server: {', '.join(catalog.serving_programs())} (none)"
+    )
     _add_load(
         command(
             "deploy",

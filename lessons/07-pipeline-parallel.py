@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.base.types import Real
-from engine.catalog import gpu, model, models
+from engine.catalog import gpu, model, models, modern
 from engine.catalog.models import Model
 from engine.executed import pipeline_schedules
 from engine.mechanism import memory, pipeline, placement
@@ -29,7 +29,7 @@ def run_405b(
     return layout.estimate(
         llama_405b,
         layout.machine(h100),
-        layout.Job(global_batch=2048, seq=8192, gather_context=True),
+        layout.Job(global_batch=2048, seq=8192, software=modern(context="gather")),
         layout.Layout(gpus=gpus, tp=8, pp=16, zero=zero, schedule=schedule, interleave=interleave),
     )
 

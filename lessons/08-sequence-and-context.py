@@ -1,6 +1,6 @@
 """The numbers of lesson 08, Sequence and context parallel."""
 
-from engine.catalog import gpu, link, model, models
+from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.hardware import Link
 from engine.catalog.models import Model
 from engine.executed import tensor
@@ -60,7 +60,7 @@ sharded_sends = (
 short_run = layout.estimate(
     llama_405b,
     layout.machine(h100),
-    layout.Job(global_batch=2048, seq=8192, gather_context=True),
+    layout.Job(global_batch=2048, seq=8192, software=modern(context="gather")),
     layout_405b(),
 )
 
@@ -70,7 +70,9 @@ def long_run(gather_context: bool = True) -> Estimate:
     return layout.estimate(
         llama_405b,
         layout.machine(h100),
-        layout.Job(global_batch=128, seq=131072, gather_context=gather_context),
+        layout.Job(
+            global_batch=128, seq=131072, software=modern(context="gather" if gather_context else "ring")
+        ),
         layout_405b(cp=16),
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from engine.base import units
-from engine.catalog import gpu, link, model, models, node, recipe
+from engine.catalog import gpu, link, model, models, modern, node, recipe
 from engine.catalog.hardware import Link
 from engine.executed import executed_experts, routing
 from engine.executed.executed_experts import Layer
@@ -133,7 +133,7 @@ def v3_step(overlap: bool) -> Estimate:
     return layout.estimate(
         deepseek,
         layout.machine(h100),
-        layout.Job(8192, 4096, overlap_experts=overlap),
+        layout.Job(8192, 4096, software=modern(overlaps="data+experts" if overlap else "data")),
         layout.Layout(
             1024,
             tp=2,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.base.types import Real
-from engine.catalog import gpu, model, models, price
+from engine.catalog import gpu, model, models, price, serving_software
 from engine.mechanism import memory, roofline
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
@@ -29,6 +29,7 @@ h200 = layout.machine(gpu("h200"))  # an H200 of such a node
 h200_fp8 = layout.machine(gpu("h200"), "fp8")  # the same with products in fp8
 l40s = layout.machine(gpu("l40s"))  # an L40S
 tpu = layout.machine(gpu("tpu-v4"))  # a TPU v4 of a pod
+between_steps_s = serving_software("vllm-0").between_s  # from one step of vLLM to the next
 params = models.parameters(llama)  # parameters of Llama 3 70B
 peak = 8 * gpu("h100-sxm").bf16_flops_per_s  # the arithmetic of eight H100s
 

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from engine import validation
-from engine.catalog import gpu, model
+from engine.catalog import gpu, model, serving_software
 from engine.one_gpu import measurements
 from engine.serving import decoding, inference
 from engine.step import layout
@@ -17,6 +17,9 @@ def source(name: str) -> AxisError:
     return next(each for each in accuracy.families() if each.axis == name)
 
 
+transformer = serving_software("faster-transformer")  # FasterTransformer
+on_triton = serving_software("faster-transformer-on-triton")  # the same behind Triton
+vllm = serving_software("vllm-0")  # vLLM 0.5 to 0.7
 regret = accuracy.regret()[0]  # the regret over all sources
 # the regret over one of them
 in_fp8 = next(each for each in accuracy.regret() if each.family == "H100 recipes, dense fp8")
@@ -31,7 +34,7 @@ def gb200(**changes: Any) -> float:
 
 def without(group: str, **job: Any) -> float:
     """A group's mean error, if its software were another."""
-    return explanations.mean_error(group, job=job)
+    return explanations.mean_error(group, software=job)
 
 
 def reached(kernel: str) -> float:
@@ -100,7 +103,7 @@ def launches_right() -> float:
 @cache
 def torchtitan_library() -> float:
     """The mean error of torchtitan if its kernels were a library's."""
-    return explanations.mean_error("torchtitan", job={"kernels": "library"})
+    return explanations.mean_error("torchtitan", software={"kernels": "library"})
 
 
 # the error of a served batch with no software's time
@@ -118,7 +121,7 @@ def ttft_predicted_s() -> float:
 @cache
 def fp8_without_overlap() -> float:
     """The mean error of dense fp8 runs if tensor parallelism did not overlap."""
-    return explanations.mean_error("H100 recipes, dense fp8", job={"overlap_tensor": 0})
+    return explanations.mean_error("H100 recipes, dense fp8", software={"overlaps": "data"})
 
 
 # the mean error of AllReduces below 64 MB on eight H100s

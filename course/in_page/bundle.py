@@ -30,7 +30,8 @@ class Bundle(NamedTuple):
 
 
 CATALOG = tuple(
-    f"engine/catalog/{name}.toml" for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
+    f"engine/catalog/{name}.toml"
+    for name in ("gpus", "links", "nodes", "models", "recipes", "software", "achievable")
 )
 FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 BUNDLES = {

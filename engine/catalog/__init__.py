@@ -17,6 +17,8 @@ from engine.catalog import files
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
+from engine.catalog.software import DEFAULT as DEFAULT_SOFTWARE
+from engine.catalog.software import Program, ServingSoftware, Software, TrainingSoftware, changed
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,18 @@ def all_recipes() -> dict[str, Recipe]:
     return _load("recipes.toml", Recipe)
 
 
+def _of_software(entry: dict) -> type[Software]:
+    """What an entry may say of a program depends on what the program runs."""
+    return ServingSoftware if entry.get("runs") == "serving" else TrainingSoftware
+
+
+@lru_cache(None)
+def all_software() -> dict[str, Software]:
+    """Every program of the catalogue, by key."""
+    entries = files.table("software.toml", _of_software)
+    return {key: _build(_of_software(entry), "software.toml", key, entry) for key, entry in entries.items()}
+
+
 @lru_cache(None)
 def all_links() -> dict[str, Link]:
     """Every link of the catalogue, by key."""
@@ -168,6 +182,7 @@ def oldest_check() -> str:
         all_links,
         all_nodes,
         all_recipes,
+        all_software,
         all_models,
         all_prices,
         all_runs,
@@ -212,6 +227,57 @@ def recipe(key: str) -> Recipe:
     >>> engine.recipe("bf16-adam").bytes_per_param
     """
     return _pick("recipe", all_recipes(), key)
+
+
+def software(key: str, /, **changes: object) -> Software:
+    """The program of this key: what it does beside the model. With other values for what you name, it is one
+    of your own.
+
+    >>> engine.software("torchtitan-2024-12").kernels
+    >>> mine = engine.software("modern", loss="chunked", loss_chunks=4)
+    >>> job = engine.Job(global_batch=512, seq=8192, software=mine)
+    """
+    found = _pick("software", all_software(), key)
+    return changed(found, **changes) if changes else found
+
+
+def training_software(key: str, /, **changes: object) -> TrainingSoftware:
+    """The program of this key, which must be one that trains."""
+    found = _program(TrainingSoftware, "trains", training_programs(), key)
+    return changed(found, **changes) if changes else found
+
+
+def training_programs() -> tuple[str, ...]:
+    """The keys of the programs that train."""
+    return tuple(key for key, each in all_software().items() if isinstance(each, TrainingSoftware))
+
+
+def serving_programs() -> tuple[str, ...]:
+    """The keys of the programs that serve."""
+    return tuple(key for key, each in all_software().items() if isinstance(each, ServingSoftware))
+
+
+def serving_software(key: str) -> ServingSoftware:
+    """The program of this key, which must be one that serves."""
+    return _program(ServingSoftware, "serves", serving_programs(), key)
+
+
+def _program(kind: type[Program], does: str, keys: tuple[str, ...], key: str) -> Program:
+    found = all_software().get(key)
+    if not isinstance(found, kind):
+        raise ValueError(f"software must be a program that {does}, one of {', '.join(keys)}; got {key!r}")
+    return found
+
+
+@lru_cache(None)
+def _modern() -> TrainingSoftware:
+    return training_software(DEFAULT_SOFTWARE)
+
+
+def modern(**changes: object) -> TrainingSoftware:
+    """What most training programs of today do, which is the software of a job that names none, with other
+    values for what you name."""
+    return changed(_modern(), **changes) if changes else _modern()
 
 
 def link(key: str) -> Link:

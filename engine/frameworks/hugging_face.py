@@ -333,16 +333,15 @@ class HuggingFace(Framework):
             entry = d.settings["finetuning"].entry
             d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
         speed = "zero" in d.settings and not d.given("fsdp")
-        job = Job(
-            batch,
-            seq,
-            state,
+        hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
+        by = catalog.training_software(
+            "trainer",
             sequence_parallel=tp == 1,
-            flash=kernel not in ("eager", "disabled"),
-            overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
-            gather_context=cp > 1,
+            attention="scores" if kernel in ("eager", "disabled") else "fused",
+            overlaps="data" if hides else "",
             loss="chunked" if d.given("liger") else "plain",
         )
+        job = Job(batch, seq, state, by)
         return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
 
     def moves(self, launch: Launch) -> dict[str, tuple]:

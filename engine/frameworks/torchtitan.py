@@ -195,7 +195,8 @@ def sharding(d: Draft, shards: int, pp: int) -> int:
     if shards < 2:
         return 0
     if policy == "default":
-        return 1 if pp > 1 else 3
+        alone = catalog.training_software("torchtitan").reshards == "alone"
+        return 1 if pp > 1 and alone else 3
     return 3 if policy == "always" else 1 if pp > 1 else 2
 
 
@@ -468,16 +469,15 @@ class Torchtitan(Framework):
         expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
         borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
         zero = sharding(d, shard * cp, pp)
-        job = Job(
-            batch,
-            seq,
-            catalog.recipe("bf16-adam-fp32-grads" if zero == 1 else "bf16-adam"),
-            gather_context=cp > 1 and d.get("rotate", "allgather") != "alltoall",
-            overlap_tensor=bool(d.given("overlap_tensor")),
+        rotated = cp > 1 and d.get("rotate", "allgather") == "alltoall"
+        by = catalog.training_software(
+            "torchtitan",
+            context="ring" if rotated else "gather",
+            overlaps="data+tensor" if d.given("overlap_tensor") else "data",
             loss=loss(d),
             kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
-            fsdp="each",  # FSDP2
         )
+        job = Job(batch, seq, catalog.recipe("bf16-adam-fp32-grads" if zero == 1 else "bf16-adam"), by)
         hybrid = shard * cp if zero and replicate > 1 else 0
         found = Layout(
             gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some

@@ -82,7 +82,7 @@ def moves(launch: Launch, longest: int = 0) -> list[tuple[str, object]]:
     now: dict[str, object] = {"recompute": "selective" if a.recompute_layers else a.recompute, "zero": a.zero}
     for name in ("recompute", "zero"):
         found += [(name, value) for value in allowed.get(name, ()) if value != now[name]]
-    if launch.job and launch.job.loss == "plain":
+    if launch.job and launch.job.software.loss == "plain":
         found += [("loss", value) for value in allowed.get("loss", ())]
     return found + [("optimizer", value) for value in allowed.get("optimizer", ())]
 
@@ -127,7 +127,7 @@ def meant(launch: Launch, name: str, value: object) -> bool:
             name, getattr(launch.server, name, None)
         ) == value
     if name == "loss":
-        return launch.job is not None and launch.job.loss != "plain"
+        return launch.job is not None and launch.job.software.loss != "plain"
     if name == "optimizer":
         return any(one.name == name and one.value == value for one in launch.settings)
     if launch.layout is None:

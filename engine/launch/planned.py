@@ -60,7 +60,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> Run:
         job.seq,
         tokens or float(job.global_batch * job.seq),
         float(launch.precision == "fp8"),
-        job.loss,
+        job.software.loss,
         modules,
         a.recompute_layers,
         a.first_layers,
@@ -68,8 +68,8 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> Run:
         job.mtp,
         a.shard,
         recipe_of(job).gradient_bytes,
-        job.gather_context,
-        job.kernels == "eager",
+        job.software.context == "gather" and a.cp > 1,
+        job.software.kernels == "eager",
     )
 
 

@@ -7,7 +7,7 @@ context and data ranks of a stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,12 @@ from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory, offload, sharding
+from engine.catalog.software import TrainingSoftware
+from engine.mechanism import compute, flops, memory, offload
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
-from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
+from engine.mechanism.memory import BY_MODULE, FULL, NO_RECOMPUTE, SELECTIVE, recompute_of
 from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
 from engine.mechanism.shape import shape
 from engine.step import legality
@@ -35,80 +36,41 @@ if TYPE_CHECKING:
     from engine.catalog.models import Model
 
 DEFAULT_RECIPE = "bf16-adam"
-# What training software did at a given time: the switches of a Job, by name.
-SOFTWARE = {
-    "modern": {"sequence_parallel": True, "flash": True, "overlap": True, "fused": True},
-    "2022": {"sequence_parallel": True, "flash": False, "overlap": False, "fused": True},  # arXiv:2205.05198
-    "2021": {
-        "sequence_parallel": False,
-        "flash": False,
-        "overlap": False,
-        "fused": False,
-    },  # arXiv:2104.04473
-}
 PRECISIONS = legality.TRAINED
 LEAST_NIC_BYTES_PER_S = 1e7  # a tenth of Gigabit Ethernet: a smaller number is probably in another unit
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of a step, and how the software does it.
+    """The work of a step, and the software that does it.
 
     ``global_batch`` sequences of ``seq`` tokens. ``recipe`` says how many bytes each parameter's state takes
-    (16, bf16 with Adam, unless given). The switches describe today's software; turn them off to model older
-    software. ``imbalance`` is the fullest expert rank's load over the mean. ``loss`` is how the cross entropy
-    is computed: "plain" briefly keeps 10 bytes for every logit, "chunked" for one in ``loss_chunks`` of them,
-    "fused" 2 bytes for every logit. ``saves_fp8`` says that products keep their inputs in 8 bits for the
-    backward pass (Transformer Engine in fp8), ``weighs_early`` that an expert's output is weighted before its
-    last product and so not kept (Megatron-Core). ``mtp`` multi-token prediction modules add a layer, a
-    projection and a loss each.
+    (16, bf16 with Adam, unless given). ``software`` is what the program does beside the model: a key of the
+    catalogue, or one that ``engine.software`` gave, with what you change in it. ``imbalance`` is the fullest
+    expert rank's load over the mean. ``mtp`` multi-token prediction modules add a layer, a projection and a
+    loss each.
 
     >>> recipe = engine.recipe("fp8-lm")
-    >>> job = engine.Job(global_batch=1024, seq=8192, recipe=recipe)
+    >>> mine = engine.software("megatron-core-0.8", loss="fused")
+    >>> job = engine.Job(global_batch=1024, seq=8192, recipe=recipe, software=mine)
     >>> job.recipe.bytes_per_param
     """
 
     global_batch: int  # sequences
     seq: int  # tokens of each
     recipe: Recipe | None = None  # bytes of state; bf16 mixed Adam (16 bytes) unless given
-    sequence_parallel: bool = True  # with tensor parallelism, shard norms and dropout too
-    flash: bool = True  # fused attention
-    overlap: bool = True  # hide data-parallel traffic (and interleaved stages' messages) behind arithmetic
-    fused: bool = True  # sum weight gradients inside their product, free stage outputs once sent
-    gather_context: bool = False  # context parallelism by AllGather instead of a ring
+    software: TrainingSoftware = field(default_factory=catalog.modern)  # or the key of one
     imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
-    send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
-    overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
-    overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
-    narrow_attention: bool = False  # attention in 8 bits
-    by_operators: bool = False  # experts' biases and clamps by PyTorch's operators (Megatron-Core)
-    one_by_one: bool = (
-        False  # experts as dense layers, not by grouped kernels (Megatron-Core's SequentialMLP)
-    )
-    ungraphed: bool = False  # Python launches each kernel, and experts only once it knows their rows
-    blocking: bool = False  # each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)
-    fsdp: str = (
-        ""  # what ZeRO 3 copies beside its traffic: PyTorch's FSDP with "flat" units, or "each" weight
-    )
-    sums_whole: bool = False  # ZeRO 1 sums whole gradients on every rank (DeepSpeed's bf16 optimizer)
-    gathers_again: bool = False  # ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers)
-    zero_nics: float = 1.0  # of a node's network cards, the share that ZeRO's scatters and gathers use
-    loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
-    loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
-    saves_fp8: bool = False  # products keep their inputs in 8 bits for the backward pass
-    weighs_early: bool = False  # experts' outputs are weighted before the last product, and so not kept
-    kernels: str = "library"  # or "compiled" or "eager", as PyTorch runs a model by itself
 
     def __post_init__(self) -> None:
+        if isinstance(self.software, str):
+            object.__setattr__(self, "software", catalog.training_software(self.software))
         _whole("global_batch", self.global_batch)
         _whole("seq", self.seq)
-        _whole("loss_chunks", self.loss_chunks)
         _whole("mtp", self.mtp, 0)
-        check.one_of(LOSSES, loss=self.loss)
-        check.one_of(compute.KERNELS, kernels=self.kernels)
-        check.one_of(sharding.FSDP_BYTES, fsdp=self.fsdp)
-        check.between(0.01, 1.0, zero_nics=self.zero_nics)
+        if not isinstance(self.software, TrainingSoftware):
+            raise ValueError(f"software must be a program that trains, or its key, got {self.software!r}")
         check.between(1, 1000, imbalance=self.imbalance)
 
 
@@ -406,7 +368,7 @@ class Estimate(printing.Printed):
         """Like ``mfu``, but recomputed work counts again. Unfused attention computes the whole score matrix;
         with fused attention there is nothing for selective recomputation to repeat."""
         code, modules = recompute_of(self.layout.recompute)
-        size, seq, causal = shape(self.model), float(self.job.seq), self.job.flash
+        size, seq, causal = shape(self.model), float(self.job.seq), self.job.software.flash
         if causal:  # fused attention always repeats its scores
             code = NO_RECOMPUTE if code == SELECTIVE else code
             modules = tuple(name for name in modules if name != "core_attn")
@@ -461,6 +423,7 @@ class Estimate(printing.Printed):
             "gpu": self.at.gpu.key,
             "gpus": self.layout.gpus,
             "precision": self.at.precision,
+            "software": self.job.software.key,
             "layout": layout_dict(self.layout),
             "parameters": int(shape(self.model).total_params),
             "step_s": self.step_s,

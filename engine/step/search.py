@@ -325,7 +325,7 @@ class Block:
     ) -> None:
         self.model, self.job, self.gpus, self.rows, self.within = model, job, gpus, some, within
         # with fused attention, selective recomputation drops nothing, so it would be the same layout as none
-        self.every_recompute = [r for r in RECOMPUTE if not (job.flash and r == "selective")]
+        self.every_recompute = [r for r in RECOMPUTE if not (job.software.flash and r == "selective")]
         self.recompute = within.recomputed(self.every_recompute)
         self.schedules = schedules(model, set(some[:, PP].tolist()))
         self.shard = int(some[0, SHARD])

@@ -151,7 +151,8 @@ class Work:
 def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: Real) -> MicroBatch:
     """The seconds of one micro-batch in an average layer and in the head. They depend only on the sizes and
     on the axes within a stage (tp, cp, ep, expert_tp), so many layouts share them."""
-    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    by = job.software
+    whole_ranks = a.tp if by.sequence_parallel else 1.0
     at = attending(at, job)
     forward_s, backward_s, weight_gradient_s, attention_s, _ = _layer(
         shape,
@@ -162,18 +163,18 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         a.ep,
         a.expert_tp,
         job.imbalance,
-        job.flash,
-        job.fused,
+        by.flash,
+        by.gradients == "fused",
         at,
-        job.kernels,
-        job.by_operators,
-        not job.send_once,
-        job.one_by_one,
+        by.kernels,
+        by.experts == "operators",
+        by.dispatch == "choice",
+        by.experts == "one-by-one",
     )
     attention = (attention_s,) * len(shape.attended)
-    if job.flash and len(attention) > 1 and not ops.is_zero(a.cp - 1.0):
-        attention = compute.attention_by_kind(shape, tokens, a.seq, a.tp, at, job.kernels)
-    head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
+    if by.flash and len(attention) > 1 and not ops.is_zero(a.cp - 1.0):
+        attention = compute.attention_by_kind(shape, tokens, a.seq, a.tp, at, by.kernels)
+    head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, by.loss, by.loss_chunks)
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
@@ -193,7 +194,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
 
 def attending(at: Chip, job: Job) -> Chip:
     """The chip, with the rates of the attention kernels that the job uses."""
-    return replace(at, attention=at.narrow_attention) if job.narrow_attention else at
+    return replace(at, attention=at.narrow_attention) if job.software.attention == "fused-8bit" else at
 
 
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
@@ -202,18 +203,19 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 
     The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
     section 3.2.1), or under any schedule with several micro-batches if the software does so
-    (``overlap_experts``).
+    (``overlaps`` has "experts").
     """
+    by = job.software
     tensor_s, context_f, context_b = own.tensor_s, own.context_forward_s, own.context_backward_s
     expert_s = 0.0
     if shape.routed:
-        hides = 1.0 if job.overlap_experts else a.plan.hides_experts
+        hides = 1.0 if "experts" in by.overlaps else a.plan.hides_experts
         expert_s = ops.maximum(0.0, own.expert_s - hides * own.forward_s)
     again = ops.where(a.recompute == memory.FULL, 1.0, 0.0)
     if a.recompute_layers:
         again = again * recomputed_share(a, pipeline.stage_layers(shape.depth, a.pp, a.chunks).full)
     again_s = again * own.forward_s
-    if not job.flash:  # fused attention keeps nothing that selective recomputation could drop
+    if not by.flash:  # fused attention keeps nothing that selective recomputation could drop
         again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
     again_tensor = again_expert = again
     if a.modules:
@@ -223,15 +225,15 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
             tokens,
             a.seq,
             a.tp,
-            a.tp if job.sequence_parallel else 1.0,
+            a.tp if by.sequence_parallel else 1.0,
             a.ep,
             a.expert_tp,
             job.imbalance,
-            job.flash,
+            by.flash,
             a.modules,
             at,
-            job.kernels,
-            job.by_operators,
+            by.kernels,
+            by.experts == "operators",
         )
         by_module = ops.where(a.recompute == memory.BY_MODULE, 1.0, 0.0)
         again_s = again_s + by_module * parts.again_s
@@ -241,10 +243,10 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
     waits_f, waits_b = 0.0, 0.0
-    if job.ungraphed or job.blocking:
+    if by.launches != "graphed":
         waits_f, waits_b = launched_s(shape, job, at, forward_s, backward_s, again, again_expert)
     if a.offload:
-        whole_ranks = a.tp if job.sequence_parallel else 1.0
+        whole_ranks = a.tp if by.sequence_parallel else 1.0
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
         waits_f = ops.maximum(waits_f, copies_s - forward_s)
         waits_b = ops.maximum(waits_b, copies_s - backward_s)
@@ -267,15 +269,16 @@ def launched_s(
     The CPU launches ahead while the GPU works, so only the longer of the two counts. Experts are different:
     once in each forward pass Python reads how many rows each expert gets, and for that it waits until the GPU
     has counted them. By then the GPU has nothing left to do, so the time in which the CPU launches the
-    experts comes on top. Experts with a capacity (``one_by_one``) always have the same number of rows, and
+    experts comes on top. Experts with a capacity ("one-by-one") always have the same number of rows, and
     nothing is read. ``again`` and ``again_expert`` say which shares of the layer and of its experts are
     recomputed. Where each launch blocks, all launches come on top.
     """
+    by = job.software
     dense_s, experts_s = compute.issued_s(shape, at)
-    if job.blocking:
+    if by.launches == "blocking":
         both_s = dense_s + experts_s
         return both_s, (2.0 + again) * both_s
-    counted_s = 0.0 if job.one_by_one else experts_s
+    counted_s = 0.0 if by.experts == "one-by-one" else experts_s
     launches_f = dense_s + experts_s - counted_s
     launches_b = (2.0 + again) * launches_f + 2.0 * counted_s
     return (
@@ -294,18 +297,19 @@ def tensor_exposed_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, 
     with sequence parallelism an AllGather and a ReduceScatter for each (arXiv:2205.05198 section 4.2.2).
 
     Nothing hides them, unless the software cuts each product into as many pieces as there are ranks and sends
-    one while it works on the next (``overlap_tensor``). Then the first piece is exposed, and a part of the
-    others, because copying takes multiprocessors and memory bandwidth from computing. A layer with experts
-    has only the one for attention; its tokens reach the experts by AllToAll.
+    one while it works on the next (``overlaps`` has "tensor"). Then the first piece is exposed, and part
+    of the others, because copying takes multiprocessors and memory bandwidth from computing. A layer with
+    experts has only the one for attention; its tokens reach the experts by AllToAll.
     """
+    by = job.software
     message_bytes = tokens * shape.hidden * 2.0
     per_node = ranks_per_node(a.tp, 1.0, net.gpus_per_node)
-    if job.sequence_parallel:
+    if by.sequence_parallel:
         pair_s = 2.0 * _gather_s(message_bytes, a.tp, per_node, net)
     else:
         pair_s = all_reduce_s(message_bytes, a.tp, per_node, net)
     all_s = shape.all_reduces * (1.0 - 0.5 * shape.moe_share) * pair_s
-    if not job.overlap_tensor:
+    if "tensor" not in by.overlaps:
         return all_s
     behind_s = all_s * (1.0 - 1.0 / a.tp)
     hidden_s = ops.minimum(behind_s, products_s) * (1.0 - COPYING_SLOWS)
@@ -320,7 +324,8 @@ def joined_s(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real) -> Real:
 
     ``torch.cat(torch.chunk(…))`` in torch/distributed/_functional_collectives.py.
     """
-    if not (job.fsdp and job.sequence_parallel):
+    by = job.software
+    if not (by.fsdp and by.sequence_parallel):
         return 0.0
     pairs = shape.all_reduces * (1.0 - 0.5 * shape.moe_share)
     moved = 2.0 * JOINED_BYTES * pairs * tokens * shape.hidden
@@ -339,7 +344,7 @@ def context_exposed_s(
     """
     if ops.is_zero(a.cp - 1.0):
         return 0.0, 0.0
-    if job.gather_context:
+    if job.software.context == "gather":
         forward_s = sequence.gather_s(tokens * (shape.kv_width * 2.0 / a.tp), a.cp, a.tp, net)
         return forward_s, 2.0 * forward_s
 
@@ -375,7 +380,7 @@ def _exchanged_s(shape: Shape, part: Routed, job: Job, at: Chip, net: Wires, a: 
     per_node = ranks_per_node(a.ep, a.expert_tp, net.gpus_per_node)
     nodes = ops.ceil(a.ep / per_node)
     limit = experts.nodes_allowed(nodes, part.groups, part.top_groups)
-    sent = experts.copies(part.top_k, part.experts, a.ep, per_node, limit, job.send_once)
+    sent = experts.copies(part.top_k, part.experts, a.ep, per_node, limit, job.software.dispatch == "node")
     narrow = ops.where(at.operand_bytes < experts.TOKEN_BYTES, experts.FP8_BYTES, experts.TOKEN_BYTES)
     group = (sent, a.ep, per_node, net)
     arrived_bytes = rows * part.top_k * shape.hidden * experts.TOKEN_BYTES
@@ -406,12 +411,14 @@ def data_exposed_s(
     behind (all m where there are fewer). Leaves out that a stage before a slower last one also waits for it,
     so in reality a little more is hidden.
     """
+    by = job.software
+    hides = "data" in by.overlaps
     shard, expert_shard = shards(a)
     groups = [(dense, shard, a.tp, 1.0)]
     if shape.routed:
         groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
-    parts = net if job.zero_nics == 1.0 else scaled(net, nic=job.zero_nics)
+    parts = net if by.zero_nics == 1.0 else scaled(net, nic=by.zero_nics)
     free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
     # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
     known: dict[tuple, Real] = {}
@@ -436,26 +443,26 @@ def data_exposed_s(
 
         def once():
             scatter = ops.choose(
-                sharded & (not job.sums_whole),
+                sharded & (by.zero_sums == "shards"),
                 lambda: sent(sharding.scatter_s),
                 lambda: sent(sharding.reduce_s),
             )
             gather = 0.0 if sharded is False else sent(gather_s)
             return sharding.exposed_once_s(
-                zero, scatter, gather, replicas, free * forward_s, free * backward_s, layers, job.overlap
+                zero, scatter, gather, replicas, free * forward_s, free * backward_s, layers, hides
             )
 
         def scattering():
             scatter, gather = sent(sharding.scatter_s, by_layer=True), sent(gather_s)
             return sharding.exposed_scattering_s(
-                micro_batches, scatter, gather, replicas, free * forward_s, backward_s, layers, job.overlap
+                micro_batches, scatter, gather, replicas, free * forward_s, backward_s, layers, hides
             )
 
         def each_time():
             scatter, gather = sent(sharding.scatter_s, by_layer=True), sent(gather_s, by_layer=True)
-            again = ops.where(a.recompute == memory.FULL, 1.0, 0.0) if job.gathers_again else 0.0
+            again = ops.where(a.recompute == memory.FULL, 1.0, 0.0) if by.gathers_again else 0.0
             return sharding.exposed_each_time_s(
-                micro_batches, scatter, gather, replicas, forward_s, backward_s, layers, job.overlap, again
+                micro_batches, scatter, gather, replicas, forward_s, backward_s, layers, hides, again
             )
 
         return ops.choose(zero >= 3.0, each_time, lambda: ops.choose(zero >= 2.0, scattering, once))
@@ -546,7 +553,8 @@ def stages(
     Software that does not free a stage's output once it is sent also keeps it for each micro-batch
     (arXiv:2205.05198 appendix B).
     """
-    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    by = job.software
+    whole_ranks = a.tp if by.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
     full = a.recompute == memory.FULL
     everything = 0.0
@@ -558,8 +566,8 @@ def stages(
         working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
     expert_ranks = a.ep * a.expert_tp
     layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
-    own = job.kernels != "library"
-    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks, own)
+    own = by.kernels != "library"
+    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, by.loss, by.loss_chunks, own)
     first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
     alone = a.pp == 1.0
     if job.mtp:  # these modules are on the last stage, whose output layer and embedding they share
@@ -567,7 +575,7 @@ def stages(
         stage = stage._replace(first=stage.first + ops.where(alone, job.mtp, 0.0), last=stage.last + job.mtp)
         joining = 2.0 * job.mtp * shape.hidden * shape.hidden
         last_params = shape.head_params + shape.embedding_params + joining
-    sent = 0.0 if job.fused else ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
+    sent = 0.0 if by.gradients == "fused" else ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
     if not ops.is_zero(a.plan.folded):
         both = shape.embedding_params + shape.head_params + joining
         first_params = ops.where(a.plan.folded > 0.0, 0.0, first_params)
@@ -612,7 +620,7 @@ def stages(
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
     """The software's own memory in addition to the model's, under this ZeRO stage."""
-    if job.fused:
+    if job.software.gradients == "fused":
         return memory.FRAMEWORK_BYTES
     return memory.FRAMEWORK_BYTES + ops.where(zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0)
 
@@ -627,15 +635,16 @@ def shards(a: Axes) -> tuple[Real, Real]:
 
 def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real, recompute: Real) -> Real:
     """Activations that an average layer keeps for one micro-batch."""
+    by = job.software
     kept = 0.0
     for block, share in enumerate(shape.block_shares):
         stored = memory.kept_per_token(
-            shape, a.seq, a.tp, whole_ranks, recompute, job.flash, block, job.saves_fp8, job.weighs_early
+            shape, a.seq, a.tp, whole_ranks, recompute, by.flash, block, by.saves_fp8, by.weighs_early
         )
         kept = kept + share * stored
         if a.modules:
             dropped = memory.dropped_per_token(
-                shape, a.seq, a.tp, whole_ranks, job.flash, block, a.modules, job.saves_fp8, job.weighs_early
+                shape, a.seq, a.tp, whole_ranks, by.flash, block, a.modules, by.saves_fp8, by.weighs_early
             )
             kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
     return (kept + gathered_per_token(shape, job, a, recompute)) * tokens
@@ -648,7 +657,8 @@ def gathered_per_token(shape: Shape, job: Job, a: Axes, recompute: Real) -> Real
     Megatron-LM gathers these inputs again instead, and async tensor parallelism, which gathers piece by piece
     within the product, keeps none of them. With the latter torchtitan's 70B on 256 H100s needs 4.3 GiB less
     (benchmarks/llama3_h100_202412_torchtitan.md, table 4); this formula says 3.5."""
-    if job.kernels == "library" or job.overlap_tensor or not job.sequence_parallel:
+    by = job.software
+    if by.kernels == "library" or "tensor" in by.overlaps or not by.sequence_parallel:
         return 0.0
     kept = ops.where((recompute == memory.FULL) | (recompute == memory.BY_MODULE), 0.0, 1.0)
     return kept * shape.all_reduces * 2.0 * shape.hidden * (1.0 - 1.0 / a.tp)
@@ -737,6 +747,7 @@ def seconds(
     own: MicroBatch,
 ) -> tuple[Real, ...]:
     """The seconds of one step, in the order of Terms."""
+    by = job.software
     work = worked(shape, job, at, a, tokens, micro_batches, stage, own)
     layers = work.before_last
     other_s = messages_s(shape, job, net, a, tokens, micro_batches) + tied_s(shape, recipe, net, a)
@@ -750,12 +761,12 @@ def seconds(
     ) / a.tp
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
     data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)
-    if job.fsdp:
-        copied = micro_batches * (dense + routed) * sharding.FSDP_BYTES[job.fsdp]
+    if by.fsdp:
+        copied = micro_batches * (dense + routed) * sharding.FSDP_BYTES[by.fsdp]
         data_s = data_s + ops.where(a.zero >= 3.0, copied / at.memory_bytes_per_s, 0.0)
     shard, expert_shard = shards(a)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
-    optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, job.kernels == "library")
+    optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, by.kernels == "library")
     if a.offload and a.offload.optimizer:
         optimizer_s = a.offload.step_s(updated, recipe, layers * work.layer.backward_s)
     return (
@@ -779,11 +790,12 @@ def messages_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, micro_
     Every tensor rank sends its own part; without sequence parallelism the parts are gathered again inside the
     node (the scatter/gather optimisation, arXiv:2104.04473 section 4.1).
     """
+    by = job.software
     message_bytes = tokens * shape.hidden * 2.0
     send = send_s(message_bytes / a.tp, a.tp * a.cp * a.dp >= net.gpus_per_node, net)
-    if not job.sequence_parallel:
+    if not by.sequence_parallel:
         send = send + all_gather_s(message_bytes, a.tp, ranks_per_node(a.tp, 1.0, net.gpus_per_node), net)
-    waits = ops.where((a.chunks > 1.0) & job.overlap, 0.0, micro_batches * a.chunks)
+    waits = ops.where((a.chunks > 1.0) & ("data" in by.overlaps), 0.0, micro_batches * a.chunks)
     return ops.where(a.pp > 1.0, 2.0 * send * (waits + a.pp - 1.0), 0.0)
 
 

@@ -22,7 +22,7 @@ from engine.catalog import models
 from engine.catalog.models import Model, described
 from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
-from engine.serving import inference, software, wide
+from engine.serving import inference, server_software, wide
 from engine.step import layout
 
 if TYPE_CHECKING:
@@ -105,8 +105,15 @@ def estimate_of(case: dict, calibration: Calibration = DEFAULT) -> Estimate:
     at = layout.machine(
         gpu_of(case), case.get("precision", "bf16"), calibration=calibration, **case.get("machine", {})
     )
-    job = layout.Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), **case["job"])
-    return layout.estimate(model_of(case), at, job, layout.Layout(**case["layout"]))
+    return layout.estimate(model_of(case), at, job_of(case), layout.Layout(**case["layout"]))
+
+
+def job_of(case: dict, **differs: object) -> layout.Job:
+    """The job of a case: the sizes that it says, and the software that it names with what the run changed in
+    it, which ``differs`` changes again."""
+    said = dict(case["job"])
+    by = catalog.training_software(said.pop("software"), **(said.pop("with", {}) | differs))
+    return layout.Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), software=by, **said)
 
 
 def training_step(case: dict, calibration: Calibration = DEFAULT) -> dict:
@@ -141,7 +148,7 @@ def serving(case: dict, calibration: Calibration = DEFAULT) -> dict:
         room = inference.largest_batch(model_of(case), at, inference.Serving(**{**asked, "batch": 1}))
         asked["batch"] = min(SATURATED_BATCH, room)
     said = inference.infer(model_of(case), at, inference.Serving(**asked))
-    said = software.run_by(case["software"], said) if case.get("software") else said
+    said = server_software.run_by(case["software"], said) if case.get("software") else said
     return {name: getattr(said, name) for name in SERVED}
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from engine import catalog, validation
+from engine import validation
 from engine.step import layout
 
 
@@ -19,22 +19,27 @@ def mean_error(
     quantity: str = "step_s",
     *,
     case: str = "",
-    job: dict[str, Any] | None = None,
+    software: dict[str, Any] | None = None,
     split: dict[str, Any] | None = None,
     **gpu: float,
 ) -> float:
-    """Mean absolute error of a group's training runs, with other fields of the GPU, of the job or of the
-    layout. ``case`` selects those whose names contain it.
+    """Mean absolute error of a group's training runs, with other fields of the GPU, of the software or of
+    the layout. ``case`` selects those whose names contain it.
 
     >>> mean_error("torchtitan", tdp_w=500.0, hbm_bytes_per_s=2.4e12)
     """
     return _mean_error(
-        group, quantity, case, tuple((job or {}).items()), tuple((split or {}).items()), tuple(gpu.items())
+        group,
+        quantity,
+        case,
+        tuple((software or {}).items()),
+        tuple((split or {}).items()),
+        tuple(gpu.items()),
     )
 
 
 @lru_cache(None)
-def _mean_error(group, quantity, case, job, split, gpu) -> float:
+def _mean_error(group, quantity, case, software, split, gpu) -> float:
     errors = []
     for each in validation.load():
         if each["group"] != group or quantity not in each["measured"] or case not in each["id"]:
@@ -44,7 +49,7 @@ def _mean_error(group, quantity, case, job, split, gpu) -> float:
         said = layout.estimate(
             validation.model_of(each),
             at,
-            layout.Job(recipe=catalog.recipe(each.get("recipe", "bf16-adam")), **(each["job"] | dict(job))),
+            validation.job_of(each, **dict(software)),
             layout.Layout(**(each["layout"] | dict(split))),
         )
         found = {"step_s": said.step_s, "total_bytes": said.terms.total_bytes}[quantity]

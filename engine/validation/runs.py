@@ -28,6 +28,7 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
+from engine.catalog.software import TrainingSoftware
 from engine.mechanism import interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
@@ -48,8 +49,16 @@ ROWWISE = "fp8-rowwise"  # one scale for each row: separate kernels compute it
 PUBLISHED = ("torchtitan async TP",)
 # The one run of the table that fitted a constant, launch_costs.EXPERT_KERNELS: model, GPU, release
 FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
-# Sources whose software keeps products' inputs in the product's format, and weights tokens inside the experts
-OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
+BRIDGE = "megatron-bridge"
+# The table's sources, and the program of the catalogue that ran what each published
+PROGRAMS = {
+    "AI-Hypercomputer/maxtext": "maxtext",
+    "AI-Hypercomputer/tpu-recipes": "maxtext",
+    "AMD-AGI/Primus": "primus",
+    "NVIDIA-NeMo/Megatron-Bridge": BRIDGE,
+    "mlcommons/training_results_v5.0": "mlperf-5.0",
+    "pytorch/torchtitan": "torchtitan-2025-06",
+}
 # Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
 # though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
 # (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
@@ -167,19 +176,10 @@ def estimate_of(row: dict[str, str]) -> Estimate:
     job = Job(
         global_batch=int(row["global_batch"]),
         seq=int(row["seq_tokens"]),
-        overlap=row["grad_overlap"] != "0",
-        imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        send_once=sends_once(row),
-        overlap_tensor=row["tp_overlap"] == "1",
-        overlap_experts=row["a2a_overlap"] == "1",
-        ungraphed=row["cuda_graph"] != "whole step",
-        loss="fused" if "cross-entropy" in row["fused"] else "plain",
-        mtp=int(row["mtp_layers"] or 0),
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
-        saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
-        weighs_early=row["source"] in OF_NVIDIA,
-        narrow_attention=row["attention_precision"] == "fp8",
-        by_operators=row["source"] in OF_NVIDIA and "grouped-MLP" not in row["fused"],
+        software=software_of(row),
+        imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
+        mtp=int(row["mtp_layers"] or 0),
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
@@ -203,6 +203,24 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         return layout.estimate(model, at, job, split)
     except ValueError as error:
         raise NotModelled(f"layout: {error}") from None
+
+
+def software_of(row: dict[str, str]) -> TrainingSoftware:
+    """The program of a run, with what its row says that the run chose."""
+    by = catalog.training_software(PROGRAMS[row["source"]])
+    hidden = {"data": row["grad_overlap"] != "0", "tensor": row["tp_overlap"] == "1"}
+    hidden["experts"] = row["a2a_overlap"] == "1"
+    chosen: dict[str, object] = dict(
+        overlaps="+".join(name for name, hides in hidden.items() if hides),
+        dispatch="node" if sends_once(row) else "choice",
+        launches="graphed" if row["cuda_graph"] == "whole step" else "python",
+        loss="fused" if "cross-entropy" in row["fused"] else "plain",
+        attention="fused-8bit" if row["attention_precision"] == "fp8" else "fused",
+    )
+    if by.key == BRIDGE:
+        chosen["saves_fp8"] = PRECISIONS[row["precision"]] == "fp8"
+        chosen["experts"] = "grouped" if "grouped-MLP" in row["fused"] else "operators"
+    return replace(by, **chosen)
 
 
 def recomputed(words: str) -> str:

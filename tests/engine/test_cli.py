@@ -277,20 +277,20 @@ EXPERTS = (
 @pytest.mark.parametrize(
     ("flag", "field"),
     [
-        ("--ungraphed", dict(ungraphed=True)),
-        ("--by-operators", dict(by_operators=True)),
-        ("--one-by-one", dict(one_by_one=True)),
-        ("--blocking", dict(blocking=True)),
-        ("--sums-whole --no-overlap", dict(sums_whole=True, overlap=False)),
-        ("--zero-nics 0.5 --no-overlap", dict(zero_nics=0.5, overlap=False)),
-        ("--narrow-attention", dict(narrow_attention=True)),
-        ("--overlap-experts", dict(overlap_experts=True)),
-        ("--send-each", dict(send_once=False)),
+        ("--with launches=python", dict(launches="python")),
+        ("--with experts=operators", dict(experts="operators")),
+        ("--with zero_sums=whole --with overlaps=", dict(zero_sums="whole", overlaps="")),
+        ("--with zero_nics=0.5 --with overlaps=", dict(zero_nics=0.5, overlaps="")),
+        ("--with attention=fused-8bit", dict(attention="fused-8bit")),
+        ("--with overlaps=data+experts", dict(overlaps="data+experts")),
+        ("--with gathers_again=on --with loss_chunks=4", dict(gathers_again=True, loss_chunks=4)),
+        ("--software megatron-core --with dispatch=choice", dict(dispatch="choice", overlaps="")),
     ],
 )
 def test_what_software_does_around_experts(flag, field, capsys):
     asked = ("gpt-oss-120b", engine.Machine.of("b200", "fp8"))
-    job, layout = engine.Job(1280, 4096, **field), engine.Layout(64, ep=32, micro_batch=4)
+    job = engine.Job(1280, 4096, software=engine.software("modern", **field))
+    layout = engine.Layout(64, ep=32, micro_batch=4)
     assert answer(f"{EXPERTS} {flag}", capsys)["step_s"] == engine.estimate(*asked, job, layout).step_s
 
 
@@ -300,17 +300,22 @@ def test_software_of_a_time(capsys):
     line = (
         "estimate --model megatron-22b --gpu a100-80 --gpus 8 --tp 8 --zero 0 --micro-batch 4 "
         "--global-batch 4 "
-        "--seq 2048 --software 2022"
+        "--seq 2048 --software megatron-lm-2022"
     )
     assert answer(f"{line} --recompute selective", capsys)["step_s"] == pytest.approx(1.10, rel=0.09)
-    assert answer(f"{line} --recompute full --no-sequence-parallel", capsys)["step_s"] == pytest.approx(
+    assert answer(f"{line} --recompute full --with sequence_parallel=off", capsys)["step_s"] == pytest.approx(
         1.42, rel=0.09
     )
-    unfused = answer(f"{line.replace('--software 2022', '')} --recompute selective", capsys)["step_s"]
-    fused = answer(f"{line.replace('2022', 'modern')} --recompute selective", capsys)["step_s"]
+    unfused = answer(f"{line.replace('--software megatron-lm-2022', '')} --recompute selective", capsys)[
+        "step_s"
+    ]
+    fused = answer(f"{line.replace('megatron-lm-2022', 'modern')} --recompute selective", capsys)["step_s"]
     assert fused < unfused == answer(f"{line} --recompute selective", capsys)["step_s"]
     assert (
-        answer(f"{line.replace('--software 2022', '--flash')} --recompute selective", capsys)["step_s"]
+        answer(
+            f"{line.replace('--software megatron-lm-2022', '--with attention=fused')} --recompute selective",
+            capsys,
+        )["step_s"]
         == fused
     )
 

@@ -106,7 +106,7 @@ def estimate(gpus, **how):
     return layout.estimate(
         LLAMA,
         layout.machine(H100),
-        layout.Job(2048, 8192, gather_context=True),
+        layout.Job(2048, 8192, software=catalog.modern(context="gather")),
         layout.Layout(gpus, tp=8, pp=16, zero=2, **how),
     )
 

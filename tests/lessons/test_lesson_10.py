@@ -282,7 +282,7 @@ def test_405b_takes_less_under_zero_2_by_its_gradients():
 
 
 def test_sequence_parallelism_is_why_a_step_s_tensor_traffic_takes_longer_than_its_all_reduces():
-    plain = layout.Job(512, 8192, sequence_parallel=False)
+    plain = layout.Job(512, 8192, software=catalog.modern(sequence_parallel=False))
     classic = LESSON.value("classic")
     without = layout.estimate(LLAMA, H100, plain, classic.layout).time_s["tensor"]
     assert without == pytest.approx(LESSON.value('placed_s(innermost="tp").tp'))

@@ -8,7 +8,7 @@ import pytest
 from engine import catalog, validation
 from engine.calibration import launch_costs
 from engine.one_gpu import capture
-from engine.serving import decoding, drafts, inference, prefix_cache, software
+from engine.serving import decoding, drafts, inference, prefix_cache
 from engine.step import layout
 from engine.validation import agreement, explanations, points
 from tests.cases import in_one_test
@@ -308,11 +308,12 @@ def test_the_measured_rows_are_not_fitted_and_counted_right():
 
 
 def test_what_programs_do_beside_the_steps_is_as_long_as_the_lesson_says():
-    assert software.VLLM_0.between_s == software.FASTER_TRANSFORMER.between_s
+    between_s = catalog.serving_software("vllm-0").between_s
+    assert between_s == catalog.serving_software("faster-transformer").between_s
     step = inference.decode_step(
         catalog.model("llama3-70b"), layout.machine(catalog.gpu("h100-sxm")), 8, 1, 2048
     )
-    assert software.VLLM_0.between_s / step.total_s == pytest.approx(0.09, abs=0.01)
+    assert between_s / step.total_s == pytest.approx(0.09, abs=0.01)
     case = next(case for case in SERVED if case["id"] == "ft_20b_in80_out200_b1_tp8")
     at = layout.machine(catalog.gpu("a100-80"), "fp16")
     reduce_s = inference.reduce_s(2.0 * validation.model_of(case).hidden, 8, "ring", at.wires)

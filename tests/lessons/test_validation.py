@@ -156,7 +156,7 @@ def _without(case: str) -> float:
         # without all cards BLOOM's sweep gains, and blocking launches are worth half a percent
         lambda: (
             0.003
-            < explanations.mean_error("BLOOM sweep", job={"blocking": False})
+            < explanations.mean_error("BLOOM sweep", software={"launches": "graphed"})
             - explanations.mean_error("BLOOM sweep")
             < 0.01
         ),

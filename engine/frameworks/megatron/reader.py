@@ -346,21 +346,22 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     old = bool(d.given("deepspeed"))
     if old:
         d.assume("flash", False, "Megatron-DeepSpeed's own attention, which keeps the scores")
-    job = Job(
-        batch,
-        seq,
-        state,
+    hidden = [
+        name
+        for name, key in (("data", "overlap"), ("tensor", "overlap_tensor"), ("experts", "overlap_experts"))
+        if d.given(key)
+    ]
+    by = catalog.training_software(
+        "megatron-core",
         sequence_parallel=parallel or tp == 1,
-        flash=not old,
-        overlap=bool(d.given("overlap")),
-        fused=not (old or d.given("unfused")),
-        gather_context=comm in ("allgather", "all_gather"),
-        overlap_tensor=bool(d.given("overlap_tensor")),
-        overlap_experts=bool(d.given("overlap_experts")),
+        attention="scores" if old else "fused",
+        overlaps="+".join(hidden),
+        gradients="separate" if old or d.given("unfused") else "fused",
+        context="gather" if comm in ("allgather", "all_gather") else "ring",
         loss="fused" if fused else "plain",
-        mtp=d.given("mtp") or 0,
         saves_fp8=precision == "fp8",  # Transformer Engine's
     )
+    job = Job(batch, seq, state, by, mtp=d.given("mtp") or 0)
     d.given("overlap_gather")
     zero = stage(d)
     found = Layout(

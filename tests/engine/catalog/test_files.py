@@ -28,6 +28,7 @@ READ = {
     "products.toml": tiling.products,
     "recipes.toml": catalog.all_recipes,
     "runs.toml": catalog.all_runs,
+    "software.toml": catalog.all_software,
 }
 
 

@@ -67,17 +67,15 @@ def launches(draw, framework: str, keys=MODELS):
     narrow = draw(st.booleans()) or not cut
     if framework == "torchtitan":
         narrow = pp == 1 or zero != 1
-    job = Job(
-        batch,
-        seq,
-        catalog.recipe("bf16-adam" if narrow else "bf16-adam-fp32-grads"),
-        gather_context=cp > 1 and draw(st.booleans()),
-        loss=draw(st.sampled_from(["plain", "fused"])) if cut else "plain",
-        overlap=zero > 0 if framework == "hugging_face" else True,
-    )
+    switches = {"loss": draw(st.sampled_from(["plain", "fused"])) if cut else "plain"}
+    if cp > 1:
+        switches["context"] = draw(st.sampled_from(["ring", "gather"]))
+    switches["overlaps"] = "" if framework == "hugging_face" and zero == 0 else "data"
+    recipe = catalog.recipe("bf16-adam" if narrow else "bf16-adam-fp32-grads")
+    job = Job(batch, seq, recipe, catalog.training_software(PROGRAMS[framework], **switches))
     compiled = framework == "torchtitan" and draw(st.booleans())
-    kernels = "compiled" if compiled else whose_kernels(framework, job.loss)
-    job = replace(job, kernels=kernels, fsdp=whose_fsdp(framework))
+    kernels = "compiled" if compiled else whose_kernels(framework, job.software.loss)
+    job = replace(job, software=replace(job.software, kernels=kernels, fsdp=whose_fsdp(framework)))
     try:
         layout.require_legal(m, job, a)
     except ValueError:
@@ -91,6 +89,15 @@ def shape(model: Model) -> dict:
     nothing = NOT_SHAPE if sizes["kv_lora"] else NOT_SHAPE | {"q_lora", "rope_dim", "nope_dim", "v_dim"}
     own = {name: getattr(model, name) for name in models.KINDS if name not in sizes}
     return {name: number for name, number in (own | sizes).items() if name not in nothing}
+
+
+# the program of the catalogue that each framework's reader starts from
+PROGRAMS = {
+    "megatron": "megatron-core",
+    "bridge": "megatron-core",
+    "torchtitan": "torchtitan",
+    "hugging_face": "trainer",
+}
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:
@@ -265,8 +272,10 @@ LOST = {
 def test_what_people_run_comes_back_whole(framework, key, a):
     """Layouts in which no program loses anything, so that the properties above are not about losses alone."""
     m = catalog.model(key)
-    job = Job(1024, 4096, catalog.recipe("bf16-adam"), kernels=whose_kernels(framework))
-    job = replace(job, fsdp=whose_fsdp(framework))
+    by = catalog.training_software(
+        PROGRAMS[framework], overlaps="data", kernels=whose_kernels(framework), fsdp=whose_fsdp(framework)
+    )
+    job = Job(1024, 4096, catalog.recipe("bf16-adam"), by)
     one = replace(SILENT, framework=framework, model=m, gpus=a.gpus, job=job, layout=a)
     run = planned.run_of(one, a)
     texts = planned.written(one, a)

@@ -48,7 +48,7 @@ def overridden(row: dict, recipe: str) -> str:
         "model.sequence_parallel": str(layout["tp"] > 1).lower(),
         "model.pipeline_model_parallel_size": layout["pp"],
         "model.context_parallel_size": layout["cp"],
-        "model.tp_comm_overlap": str(job.get("overlap_tensor", False)).lower(),
+        "model.tp_comm_overlap": str("tensor" in validation.job_of(row).software.overlaps).lower(),
         "model.seq_length": job["seq"],
         "train.micro_batch_size": layout["micro_batch"],
         "train.global_batch_size": job["global_batch"],

@@ -412,7 +412,7 @@ def test_bloom_s_script_is_read_whole():
     found = engine.check_launch(BLOOM, "a100-80")
     launch, a = found.launch, found.launch.layout
     assert (launch.gpus, a.tp, a.pp, a.zero, a.micro_batch, a.recompute) == (384, 4, 12, 1, 2, "full")
-    assert launch.job.recipe.key == "bf16-adam-two-grads" and not launch.job.flash
+    assert launch.job.recipe.key == "bf16-adam-two-grads" and not launch.job.software.flash
     assert launch.model.depth == 70 and launch.model.vocab == 250880 and launch.model.embedding_norm
     assert found.verdict == verdict.FITS and not found.refused
     line = next(s.line for s in found.settings if s.name == "micro_batch")

@@ -462,9 +462,14 @@ def test_experts_in_8_bits_with_weights_taken_early_keep_a_quarter_of_their_copi
 def test_the_switches_change_memory_and_no_time():
     at = engine.Machine.of("gb200", "fp8")
     layout = engine.Layout(256, tp=4, pp=16, schedule="interleaved", interleave=4)
-    plain = engine.estimate("llama3.1-405b", at, engine.Job(1536, 8192, loss="fused"), layout)
+    plain = engine.estimate(
+        "llama3.1-405b", at, engine.Job(1536, 8192, software=catalog.modern(loss="fused")), layout
+    )
     narrow = engine.estimate(
-        "llama3.1-405b", at, engine.Job(1536, 8192, loss="fused", saves_fp8=True), layout
+        "llama3.1-405b",
+        at,
+        engine.Job(1536, 8192, software=catalog.modern(loss="fused", saves_fp8=True)),
+        layout,
     )
     assert narrow.step_s == plain.step_s
     assert 0.84 < narrow.memory_bytes["activations"] / plain.memory_bytes["activations"] < 0.88

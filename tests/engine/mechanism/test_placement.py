@@ -186,7 +186,7 @@ def test_tensor_time_of_one_node_is_the_planners():
     """Same collective, same wires as ``layout.estimate`` without sequence parallelism."""
     work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 8.0, 1.0)
     mine = placement.axis_times_s(work, axis_sizes, 0, GPU, FABRIC)
-    job = layout.Job(global_batch=64, seq=8192, sequence_parallel=False)
+    job = layout.Job(global_batch=64, seq=8192, software=catalog.modern(sequence_parallel=False))
     planned = layout.estimate(LLAMA, layout.machine(GPU), job, layout.Layout(gpus=64, tp=8, zero=0))
     assert mine.tp == pytest.approx(planned.time_s["tensor"], rel=1e-9)
 

@@ -129,7 +129,9 @@ def test_what_torchtitan_cannot_compile_costs_more_than_it_saves(schedule):
     split = replace(best, schedule=schedule, interleave=2)
 
     def step_s(layout, kernels):
-        return estimate(model, gpu, replace(job, kernels=kernels), layout).step_s
+        return estimate(
+            model, gpu, replace(job, software=replace(job.software, kernels=kernels)), layout
+        ).step_s
 
     assert best.pp > 1 and best.schedule == "interleaved"
     assert step_s(split, "eager") > 1.05 * step_s(best, "compiled")

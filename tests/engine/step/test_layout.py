@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import described
+from engine.catalog.software import CHOICES
 from engine.mechanism import experts, interconnect
 from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
@@ -77,12 +78,14 @@ def steps(draw):
         expert_tp,
         draw(st.sampled_from([s for s in (0, 1, dp) if not model.experts or tp * s % (ep * expert_tp) == 0])),
     )
-    flags = [draw(st.booleans()) for _ in range(5)]
     job = Job(
         dp * micro_batch * micro_batches,
         2 * cp * draw(st.integers(1, 4096)),
         draw(st.sampled_from(list(catalog.all_recipes().values()))),
-        *flags,
+        catalog.modern(
+            sequence_parallel=draw(st.booleans()),
+            **{name: draw(st.sampled_from(allowed)) for name, allowed in CHOICES.items()},
+        ),
         draw(st.floats(1, 4)),
     )
     return model, machine(gpu, precision), job, layout
@@ -143,7 +146,7 @@ def test_better_wires_never_hurt(case, factor):
 def test_each_zero_stage_keeps_less(case):
     model, at, job, layout = case
     totals = [estimate(model, at, job, replace(layout, zero=zero)).terms.total_bytes for zero in (0, 1, 2)]
-    if job.fused:  # the flat buffers of older software come with stage 1
+    if job.software.gradients == "fused":  # the flat buffers of older software come with stage 1
         assert totals[0] >= totals[1] >= totals[2]
     assert totals[1] >= totals[2]
 
@@ -213,7 +216,7 @@ def test_hsdp_by_hand():
     """8.03B parameters on 64 H100, a copy on each node: 16 bytes of state over 8 GPUs. With nothing hidden,
     each of two micro-batches gathers 16.06 GB of weights twice and scatters as much of gradients over NVLink,
     32 layers one by one; and once each card sums an eighth of the gradients, 2.01 GB, with 7 other nodes'."""
-    job, size = Job(128, 4096, overlap=False), shape(LLAMA8)
+    job, size = Job(128, 4096, software=catalog.modern(overlaps="")), shape(LLAMA8)
     found = estimate(LLAMA8, H100, job, Layout(64, zero=3, shard=8))
     assert size.total_params == pytest.approx(8.03e9, rel=1e-3)
     state = sum(found.memory_bytes[name] for name in ("weights", "gradients", "optimizer"))
@@ -244,7 +247,7 @@ def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
 
 def test_overlap_hides_what_arithmetic_covers():
     hidden = estimate(LLAMA8, H100, Job(512, 8192), Layout(64))
-    shown = estimate(LLAMA8, H100, Job(512, 8192, overlap=False), Layout(64))
+    shown = estimate(LLAMA8, H100, Job(512, 8192, software=catalog.modern(overlaps="")), Layout(64))
     assert 0 < hidden.time_s["data_exposed"] < 0.2 * shown.time_s["data_exposed"]
 
 
@@ -389,11 +392,17 @@ def test_pytorch_s_tensor_ranks_join_what_they_gather_and_scatter():
     """Llama 3 8B, TP 8, 8,192 tokens of 4,096 values: in 32 layers, forward and backward, four times the
     whole tensor read and written in 16 bits. Without tensor ranks there is nothing to join."""
     llama, job = catalog.model("llama3-8b"), Job(8, 8192)
-    plain, torch = (estimate(llama, H100, replace(job, fsdp=each), Layout(64, tp=8)) for each in ("", "each"))
+    plain, torch = (
+        estimate(llama, H100, replace(job, software=replace(job.software, fsdp=each)), Layout(64, tp=8))
+        for each in ("", "each")
+    )
     joined_s = 32 * 2 * 4 * 8192 * 4096 * 4.0 / H100.chip.memory_bytes_per_s
     assert torch.terms.tensor_s - plain.terms.tensor_s == pytest.approx(joined_s)
     alone = [
-        estimate(llama, H100, replace(job, fsdp=each, global_batch=64), Layout(64)) for each in ("", "each")
+        estimate(
+            llama, H100, replace(job, software=replace(job.software, fsdp=each), global_batch=64), Layout(64)
+        )
+        for each in ("", "each")
     ]
     assert alone[0].terms.tensor_s == alone[1].terms.tensor_s == 0.0
 
@@ -401,7 +410,7 @@ def test_pytorch_s_tensor_ranks_join_what_they_gather_and_scatter():
 def test_an_all_reduce_has_one_price_at_any_size():
     """GPT-2 XL without overlap, whole replicas: the step takes what the same AllReduce takes alone, on 98,304
     GPUs too (arXiv:1910.02054: 2P elements)."""
-    gpt2, job = catalog.model("gpt2-xl"), Job(98304, 1024, overlap=False)
+    gpt2, job = (catalog.model("gpt2-xl"), Job(98304, 1024, software=catalog.modern(overlaps="")))
     for gpus in (1024, 98304):
         found = estimate(gpt2, H100, replace(job, global_batch=gpus), Layout(gpus, zero=0))
         alone_s = interconnect.all_reduce_s(2.0 * models.parameters(gpt2), float(gpus), 8.0, H100.wires)
@@ -413,7 +422,7 @@ def test_an_all_reduce_has_one_price_at_any_size():
 def test_pieces_sent_behind_a_product_leave_the_first_and_what_copying_costs(tp):
     """1/tp of the traffic, and a share of the rest; without tensor ranks there is nothing to hide."""
     model, job = catalog.model("llama3.1-405b"), Job(1024, 8192)
-    behind = replace(job, overlap_tensor=True)
+    behind = replace(job, software=replace(job.software, overlaps="data+tensor"))
     layout = Layout(1024, tp=tp, pp=16)
     waits, hides = (estimate(model, H100, each, layout).terms.tensor_s for each in (job, behind))
     assert hides == pytest.approx(waits * (1 / tp + COPYING_SLOWS * (1 - 1 / tp)))
@@ -421,10 +430,10 @@ def test_pieces_sent_behind_a_product_leave_the_first_and_what_copying_costs(tp)
     assert estimate(model, H100, behind, alone).step_s == estimate(model, H100, job, alone).step_s
 
 
-def qwen_s(micro_batch, recompute="none", **software):
+def qwen_s(micro_batch, recompute="none", launches="graphed", **software):
     """Qwen3 30B on 16 H100: 48 layers of 64 sequences a GPU."""
     qwen, h100 = catalog.model("qwen3-30b-a3b"), machine(catalog.gpu("h100-sxm"), "fp8")
-    job = Job(1024, 4096, imbalance=1.0, loss="fused", **software)
+    job = Job(1024, 4096, imbalance=1.0, software=catalog.modern(loss="fused", launches=launches, **software))
     layout = Layout(16, ep=16, micro_batch=micro_batch, recompute=recompute)
     return estimate(qwen, h100, job, layout).step_s
 
@@ -435,20 +444,20 @@ def test_the_gpu_waits_for_the_launches_of_experts():
     once more where the experts are recomputed. Rows of a capacity are known, and a graph waits for nothing.
     """
     waits_s = 8 * 48 * 185 * 12e-6
-    assert qwen_s(8, ungraphed=True) - qwen_s(8) == pytest.approx(waits_s)
+    assert qwen_s(8, launches="python") - qwen_s(8) == pytest.approx(waits_s)
     for recompute in ("full", "moe"):
-        again_s = qwen_s(8, recompute, ungraphed=True) - qwen_s(8, recompute)
+        again_s = qwen_s(8, recompute, "python") - qwen_s(8, recompute)
         assert again_s == pytest.approx(2 * waits_s)
-    assert qwen_s(8, "layernorm", ungraphed=True) - qwen_s(8, "layernorm") == pytest.approx(waits_s)
-    capacity = {"one_by_one": True}
-    assert qwen_s(8, **capacity, ungraphed=True) == qwen_s(8, **capacity)
+    assert qwen_s(8, "layernorm", "python") - qwen_s(8, "layernorm") == pytest.approx(waits_s)
+    by_capacity = {"experts": "one-by-one"}
+    assert qwen_s(8, launches="python", **by_capacity) == qwen_s(8, **by_capacity)
 
 
 def test_small_layers_of_experts_are_as_slow_as_their_launches():
     """With one sequence a micro-batch the GPU takes less time backward than two times 16 + 185 launches of
     12 µs, in 64 · 48 layers, while forward still adds up."""
     launches_s = 64 * 48 * 12e-6
-    found = qwen_s(1, ungraphed=True)
+    found = qwen_s(1, launches="python")
     assert found > qwen_s(1) + 185 * launches_s + 0.3 * 201 * launches_s
     assert found > 1.5 * qwen_s(1)
     assert found == pytest.approx((185 + 2 * 201) * launches_s + qwen_s(1) / 3.0, rel=0.1)
@@ -460,7 +469,12 @@ def test_recomputing_the_activation_function_repeats_its_clamps():
     layouts = [Layout(64, ep=8, micro_batch=4, recompute=name) for name in ("none", "moe_act")]
 
     def paid_s(by_operators):
-        job = Job(1280, 4096, imbalance=1.0, by_operators=by_operators)
+        job = Job(
+            1280,
+            4096,
+            imbalance=1.0,
+            software=catalog.modern(experts="operators" if by_operators else "grouped"),
+        )
         none, again = (estimate(oss, b200, job, layout).terms.compute_s for layout in layouts)
         return again - none
 
@@ -472,7 +486,12 @@ def test_attention_in_8_bits_is_the_measured_kernel():
     """On GB300 it is faster than in 16, and nothing but attention changes."""
     llama, gb300 = catalog.model("llama3.1-70b"), machine(catalog.gpu("gb300"), "fp8")
     wide, narrow = (
-        estimate(llama, gb300, Job(64, 16384, narrow_attention=narrow), Layout(64, tp=4)).terms
+        estimate(
+            llama,
+            gb300,
+            Job(64, 16384, software=catalog.modern(attention="fused-8bit" if narrow else "fused")),
+            Layout(64, tp=4),
+        ).terms
         for narrow in (False, True)
     )
     assert 0.8 * wide.compute_s < narrow.compute_s < wide.compute_s
@@ -482,7 +501,12 @@ def test_attention_in_8_bits_is_the_measured_kernel():
 def test_a_dense_layer_of_some_size_never_waits_for_its_launches():
     llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
     waits, graph = (
-        estimate(llama, h100, Job(64, 2048, ungraphed=ungraphed), Layout(8)).step_s
+        estimate(
+            llama,
+            h100,
+            Job(64, 2048, software=catalog.modern(launches="python" if ungraphed else "graphed")),
+            Layout(8),
+        ).step_s
         for ungraphed in (True, False)
     )
     assert waits == graph
@@ -496,9 +520,19 @@ def test_experts_are_asked_what_lesson_nine_asks():
     theirs = experts.layer(dsv3, 4096.0, 64.0, experts.Machine.of(catalog.node("h800-8")), 4.0, True, True)
     both_s = theirs.dispatch_s + theirs.combine_s
     assert found.terms.expert_s == pytest.approx(2 * 58 * 8 * both_s, rel=1e-9)
-    hidden = estimate(dsv3, h800, Job(512, 4096, imbalance=1.0, overlap_experts=True), Layout(64, ep=64))
+    hidden = estimate(
+        dsv3,
+        h800,
+        Job(512, 4096, imbalance=1.0, software=catalog.modern(overlaps="data+experts")),
+        Layout(64, ep=64),
+    )
     assert hidden.terms.expert_s < 0.1 * found.terms.expert_s
-    for_each = estimate(dsv3, h800, Job(512, 4096, imbalance=1.0, send_once=False), Layout(64, ep=64))
+    for_each = estimate(
+        dsv3,
+        h800,
+        Job(512, 4096, imbalance=1.0, software=catalog.modern(dispatch="choice")),
+        Layout(64, ep=64),
+    )
     assert for_each.terms.expert_s > 1.9 * found.terms.expert_s
 
 
@@ -526,7 +560,7 @@ def test_the_ends_of_a_pipeline_sum_the_gradients_of_a_tied_embedding():
 
     def sent_s(model, **split):
         layout = Layout(384, tp=4, **{"pp": 12, "micro_batch": 2} | split)
-        job = Job(2048, 2048, flash=False)
+        job = Job(2048, 2048, software=catalog.modern(attention="scores"))
         return step.tied_s(shape(model), catalog.recipe("bf16-adam"), A100.wires, axes(job, layout))
 
     assert sent_s(BLOOM) == all_reduce_s(250880 * 14336 * 2 / 4, 2.0, 1.0, A100.wires)
@@ -540,7 +574,16 @@ def test_launches_that_block_add_to_the_kernels():
     and twice as many backward, for each of 48 micro-batches of 6 layers."""
     layout = Layout(384, tp=4, pp=12, micro_batch=2, recompute="full")
     free, blocked = (
-        estimate(BLOOM, A100, Job(768, 2048, flash=False, blocking=blocking), layout).terms
+        estimate(
+            BLOOM,
+            A100,
+            Job(
+                768,
+                2048,
+                software=catalog.modern(attention="scores", launches="blocking" if blocking else "graphed"),
+            ),
+            layout,
+        ).terms
         for blocking in (False, True)
     )
     assert blocked.compute_s - free.compute_s == pytest.approx(48 * 6 * 4 * 16 * 12e-6, rel=0.03)
@@ -549,19 +592,20 @@ def test_launches_that_block_add_to_the_kernels():
 def test_deepspeeds_zero_over_one_card_and_with_whole_gradients():
     """One card of four makes scatters and gathers four times as long. Whole gradients in fp32 are summed over
     all cards: 2 · 4 bytes a parameter and 2 of gathered weights, where scattered ones are 4 and 2."""
-    layout, job = Layout(384, tp=8, pp=12, micro_batch=2), dict(overlap=False, flash=False)
+    layout, job = Layout(384, tp=8, pp=12, micro_batch=2), dict(overlaps="", attention="scores")
     recipe = catalog.recipe("bf16-adam-two-grads")
 
     def sent_s(**ways):
-        return estimate(BLOOM, A100, Job(2048, 2048, recipe, **job | ways), layout).terms.data_exposed_s
+        by = catalog.modern(**job | ways)
+        return estimate(BLOOM, A100, Job(2048, 2048, recipe, by), layout).terms.data_exposed_s
 
     assert sent_s(zero_nics=0.25) == pytest.approx(4 * sent_s(), rel=0.01)
-    assert sent_s(sums_whole=True) == pytest.approx(sent_s() * (8 + 2) / (4 + 2), rel=0.03)
-    assert sent_s(sums_whole=True, zero_nics=0.25) == pytest.approx(
+    assert sent_s(zero_sums="whole") == pytest.approx(sent_s() * (8 + 2) / (4 + 2), rel=0.03)
+    assert sent_s(zero_sums="whole", zero_nics=0.25) == pytest.approx(
         sent_s() * (8 + 4 * 2) / (4 + 2), rel=0.03
     )
     with pytest.raises(ValueError, match="zero_nics must be"):
-        Job(8, 8, zero_nics=0.0)
+        Job(8, 8, software=catalog.modern(zero_nics=0.0))
 
 
 def test_what_fsdp_copies_is_added_with_every_micro_batch():
@@ -570,7 +614,9 @@ def test_what_fsdp_copies_is_added_with_every_micro_batch():
     llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
 
     def data_s(fsdp, zero=3):
-        return estimate(llama, h100, Job(32, 8192, fsdp=fsdp), Layout(8, zero=zero)).terms.data_exposed_s
+        return estimate(
+            llama, h100, Job(32, 8192, software=catalog.modern(fsdp=fsdp)), Layout(8, zero=zero)
+        ).terms.data_exposed_s
 
     assert data_s("flat") - data_s("") == pytest.approx(
         4 * 8 * 8.03e9 / h100.chip.memory_bytes_per_s, rel=1e-3
@@ -580,4 +626,4 @@ def test_what_fsdp_copies_is_added_with_every_micro_batch():
     )
     assert data_s("each", zero=1) == data_s("", zero=1)
     with pytest.raises(ValueError, match="fsdp must be one of"):
-        Job(8, 8, fsdp="whole")
+        Job(8, 8, software=catalog.modern(fsdp="whole"))

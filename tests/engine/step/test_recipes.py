@@ -27,7 +27,9 @@ LLAMA8 = catalog.model("llama3.1-8b")
 def test_what_the_logits_of_a_long_sequence_take(loss, expected):
     assert memory.loss_bytes(LLAMA8, 262144, 1, loss=loss) == pytest.approx(expected, rel=1e-3)
     here, plain = (
-        estimate(LLAMA8, H100, Job(8, 262144, loss=kind), Layout(8, recompute="full")).terms.total_bytes
+        estimate(
+            LLAMA8, H100, Job(8, 262144, software=catalog.modern(loss=kind)), Layout(8, recompute="full")
+        ).terms.total_bytes
         for kind in (loss, "plain")
     )
     assert plain - here == pytest.approx(336.2e9 - expected, abs=0.2e9)
@@ -37,7 +39,7 @@ def test_a_fused_loss_saves_time_and_a_chunked_one_costs_a_little():
     """Fourteen bytes a logit less at 3.35 TB/s · 0.75 or so: 8,192 · 128,256 · 14 are 14.7 GB, about 6 ms of
     a step of one micro-batch. Seven more passes over 8 · 4,096 · 128,256 bytes are 29 GB, twice that."""
     plain, fused, chunked = (
-        estimate(LLAMA8, H100, Job(1, 8192, loss=loss), Layout(1)).step_s
+        estimate(LLAMA8, H100, Job(1, 8192, software=catalog.modern(loss=loss)), Layout(1)).step_s
         for loss in ("plain", "fused", "chunked")
     )
     assert plain - fused == pytest.approx(14.7e9 / H100.chip.memory_bytes_per_s, rel=0.01)
@@ -50,7 +52,7 @@ def test_a_fused_loss_saves_time_and_a_chunked_one_costs_a_little():
 )
 def test_another_loss_is_refused(wrong, words):
     with refused(*words):
-        Job(8, 8192, **wrong)
+        Job(8, 8192, software=catalog.modern(**wrong))
 
 
 # -- recomputation by module, and of some layers -------------------------------------------------------------
@@ -138,12 +140,12 @@ def test_what_a_compiler_gains_is_what_torchtitan_measured():
 def test_kernels_are_ordered_and_known():
     job, split = Job(16, 8192), Layout(8, zero=3, micro_batch=2)
     times = [
-        estimate(LLAMA8, H100, replace(job, kernels=kernels), split).step_s
+        estimate(LLAMA8, H100, replace(job, software=replace(job.software, kernels=kernels)), split).step_s
         for kernels in ("library", "compiled", "eager")
     ]
     assert times == sorted(times) and times[0] < times[2]
     with refused("kernels", "library, compiled, eager"):
-        Job(16, 8192, kernels="triton")
+        Job(16, 8192, software=catalog.modern(kernels="triton"))
 
 
 def test_all_modules_cost_less_than_the_whole_layer_and_keep_more():
@@ -163,7 +165,7 @@ def test_some_layers_lie_between_none_and_all():
         estimate(
             LLAMA8,
             H100,
-            Job(64, 8192, loss="chunked", loss_chunks=64),
+            Job(64, 8192, software=catalog.modern(loss="chunked", loss_chunks=64)),
             Layout(8, pp=4, recompute=recompute, recompute_layers=layers),
         )
         for recompute, layers in (("none", 0), ("full", 2), ("full", 0))

@@ -28,7 +28,7 @@ CASES = {
         "gpt3-175b",
         "a100-80",
         384,
-        Job(1536, 2048, flash=False, overlap=False, fused=False),
+        Job(1536, 2048, software=catalog.modern(attention="scores", overlaps="", gradients="separate")),
     ),
 }
 
@@ -156,10 +156,7 @@ PAPERS = [
 @pytest.mark.parametrize("name", PAPERS)
 def test_no_paper_chose_a_faster_layout(name):
     case = next(case for case in validation.load() if case["id"] == name and case["kind"] == "step")
-    model, job = (
-        validation.model_of(case),
-        Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), **case["job"]),
-    )
+    model, job = (validation.model_of(case), validation.job_of(case))
     at = machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16"), **case.get("machine", {}))
     theirs = estimate(model, at, job, Layout(**case["layout"]))
     ours = search.plan(model, at, job, theirs.layout.gpus, top=1).best

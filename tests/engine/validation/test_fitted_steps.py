@@ -147,7 +147,7 @@ def test_what_copying_takes_of_hidden_traffic_is_what_overlap_gains():
     Other faults of the estimate cancel in these, so they tell the constant best."""
     without, overlapped = marked("step.COPYING_SLOWS")[:2], marked("step.COPYING_SLOWS")[2:]
     for slow, fast in zip(without, overlapped, strict=True):
-        assert slow["job"].get("overlap_tensor") is None and fast["job"]["overlap_tensor"] is True
+        assert [validation.job_of(case).software.overlaps for case in (slow, fast)] == ["data", "data+tensor"]
         ours = [validation.training_step(case)["step_s"] for case in (slow, fast)]
         measured = [case["measured"]["step_s"] for case in (slow, fast)]
         assert ours[0] / ours[1] == pytest.approx(measured[0] / measured[1], rel=0.006)
@@ -161,7 +161,8 @@ def test_what_copying_takes_lies_between_what_its_steps_want(monkeypatch):
     five = [
         case
         for case in fitted_steps.cases()
-        if re.match("H100 recipes, dense", case["group"]) and case["job"].get("overlap_tensor")
+        if re.match("H100 recipes, dense", case["group"])
+        and "tensor" in validation.job_of(case).software.overlaps
     ]
     assert (len(four), len(five)) == (4, 5) and all(case["layout"]["tp"] > 1 for case in four + five)
     shipped, tried = step.COPYING_SLOWS, np.linspace(0.0, 1.0, 51)

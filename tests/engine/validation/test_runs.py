@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine import validation
+from engine import catalog, validation
 from engine.calibration import bands
 from engine.validation import runs
 from engine.validation.runs import Found, NotModelled, Run
@@ -20,7 +20,7 @@ ROW = dict(
     nvlink_domain="8", precision="bf16", tp="2", pp="2", vp="4", cp="1", ep="1", etp="", zero="1",
     micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
     step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
-    pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
+    pipeline_layout="", offload="none", release="1.0", source="AMD-AGI/Primus", optimizer="adam",
     cuda_graph="none", attention_precision="bf16",
 )  # fmt: skip
 
@@ -36,7 +36,7 @@ def written(folder, *rows):
 def test_a_run_is_asked_of_the_engine_as_its_row_says():
     said = runs.estimate_of(ROW)
     layout = engine.Layout(gpus=64, tp=2, pp=2, schedule="interleaved", interleave=4)
-    job = engine.Job(global_batch=128, seq=8192, ungraphed=True)
+    job = engine.Job(global_batch=128, seq=8192, software=catalog.modern(launches="python"))
     assert said.step_s == engine.estimate("llama3-8b", "h100-sxm", job, layout).step_s
 
 
@@ -66,23 +66,20 @@ def test_what_a_recipe_sets_reaches_the_job_and_the_layout():
         4,
         1,
     )
-    assert said.job.overlap_tensor
-    assert (said.job.send_once, said.job.overlap_experts, said.job.loss, said.job.mtp) == (
-        False,
-        True,
-        "fused",
-        1,
-    )
+    by = said.job.software
+    assert (by.overlaps, by.dispatch, by.loss) == ("data+tensor+experts", "choice", "fused")
+    assert said.job.mtp == 1
 
 
 def test_only_a_graph_of_the_whole_step_spares_the_launches():
     said = {words: runs.estimate_of(ROW | dict(cuda_graph=words)) for words in ("whole step", "attn", "")}
-    assert [each.job.ungraphed for each in said.values()] == [False, True, True]
+    assert [each.job.software.launches for each in said.values()] == ["graphed", "python", "python"]
 
 
 def test_a_graph_of_the_whole_step_holds_no_dispatcher_that_python_must_size():
     said = {
-        (words, graph): runs.estimate_of(ROW | dict(dispatcher=words, cuda_graph=graph)).job.send_once
+        (words, graph): runs.estimate_of(ROW | dict(dispatcher=words, cuda_graph=graph)).job.software.dispatch
+        == "node"
         for words in ("", "alltoall", "hybridep")
         for graph in ("none", "whole step")
     }
@@ -106,12 +103,12 @@ def test_a_recipe_that_names_hybridep_sends_once_whatever_was_read_without_a_gpu
 
 def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
     def job(**change):
-        return runs.estimate_of(ROW | change).job
+        return runs.estimate_of(ROW | change).job.software
 
-    bridge = dict(source=runs.OF_NVIDIA[0], fused="router+permute")
-    assert job(**bridge).by_operators and not job(fused="router+permute").by_operators
-    assert not job(**bridge | dict(fused="permute+grouped-MLP")).by_operators
-    assert job(attention_precision="fp8").narrow_attention and not job().narrow_attention
+    bridge = dict(source="NVIDIA-NeMo/Megatron-Bridge", fused="router+permute")
+    assert [job(**bridge).experts, job(fused="router+permute").experts] == ["operators", "grouped"]
+    assert job(**bridge | dict(fused="permute+grouped-MLP")).experts == "grouped"
+    assert [job(attention_precision="fp8").attention, job().attention] == ["fused-8bit", "fused"]
 
 
 def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
@@ -267,9 +264,9 @@ def test_pages_of_memory_on_the_gpu_are_no_offload():
 
 def test_what_nvidias_software_keeps_is_taken_from_the_source_and_the_format():
     row = ROW | dict(source="NVIDIA-NeMo/Megatron-Bridge")
-    wide, narrow = runs.estimate_of(row).job, runs.estimate_of(row | dict(precision="mxfp8")).job
+    wide, narrow = runs.software_of(row), runs.software_of(row | dict(precision="mxfp8"))
     assert (wide.saves_fp8, wide.weighs_early, narrow.saves_fp8) == (False, True, True)
-    assert not runs.estimate_of(ROW | dict(precision="fp8")).job.saves_fp8
+    assert not runs.estimate_of(ROW | dict(precision="fp8")).job.software.saves_fp8
     small = runs.estimate_of(row | dict(optimizer="adam (moments bfloat16)")).job.recipe
     assert small is not None and small.optimizer_bytes == 8.0
 

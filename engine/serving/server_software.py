@@ -2,61 +2,24 @@
 
 ``inference`` prices what has to happen, by the best kernels that were measured. Programs do more: they
 sample, schedule and cast with kernels of their own, or launch each kernel from Python. What this module says
-of a program is known from its source or its documents; its times were fitted on runs that are not used to
-judge the model.
+of a program is known from its source or its documents (``catalog/software.toml``); its times were fitted on
+runs that are not used to judge the model.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from engine.base import check
+from engine import catalog
 from engine.calibration import launch_costs
 from engine.calibration.products import quantise_s
+from engine.catalog.software import ServingSoftware
 from engine.mechanism.shape import shape
 from engine.serving import inference
 from engine.serving.inference import Served, StepTime
 
 EAGER_LAYER = 40.0
 """Kernels of a decoder layer that PyTorch launches one by one (record/decode_kernels.py)."""
-
-
-@dataclass(frozen=True)
-class Software:
-    """A program, and the work that it does in addition to the model's."""
-
-    name: str
-    casts: bool = False  # computes the scales of 8-bit activations at run time, in separate kernels
-    last_alone: bool = False  # a prompt's last token takes a decode step of its own
-    one_launcher: bool = False  # one thread launches a collective on all GPUs
-    captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
-    between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
-    request_s: float = 0.0  # for each request, in addition to its steps
-
-
-FASTER_TRANSFORMER = Software("FasterTransformer", one_launcher=True, between_s=0.9e-3)
-"""NVIDIA/FasterTransformer, docs/gpt_guide.md. It samples with top_p 0.9 there, which sorts all logits of a
-sequence in one thread block, and asks after each token which sequences have ended
-(kernels/sampling_topp_kernels.cu, models/multi_gpu_gpt/ParallelGpt.cc). Threads of one process have a GPU
-each, with NCCL_LAUNCH_MODE=GROUP (triton-inference-server/fastertransformer_backend, README.md).
-``between_s`` was fitted on the guide's models for one GPU."""
-ON_TRITON = replace(FASTER_TRANSFORMER, name="FasterTransformer on Triton", request_s=0.083)
-"""The same behind Triton, as the guide says of GPT-89B and 175B. ``request_s`` was fitted on GPT-89B with one
-and two users. The guide's 20B cannot have it: eight tokens on eight GPUs take it 89 ms in all."""
-TURBOMIND = Software("TurboMind 0.1", last_alone=True)
-"""InternLM/lmdeploy: a prompt is read without its last token, which the decoder then takes (``ContextDecode``
-in src/turbomind/models/llama/LlamaBatch.cc)."""
-VLLM_0 = Software("vLLM 0.5 to 0.7", casts=True, captured_tokens=8192.0, between_s=0.9e-3)
-"""vllm-project/vllm before its engine V1: Python schedules, samples and sends a token while the GPU waits,
-and graphs hold sequences of up to 8,192 tokens (``--max-seq-len-to-capture``). ``between_s`` was fitted on
-Qwen 2.5 1.5B to 32B in 16 bits."""
-
-KNOWN = {
-    "faster-transformer": FASTER_TRANSFORMER,
-    "faster-transformer-on-triton": ON_TRITON,
-    "turbomind-0.1": TURBOMIND,
-    "vllm-0": VLLM_0,
-}
 
 
 def casts_s(said: Served, rows: float) -> float:
@@ -71,7 +34,7 @@ def casts_s(said: Served, rows: float) -> float:
     )
 
 
-def waits_s(by: Software, said: Served) -> float:
+def waits_s(by: ServingSoftware, said: Served) -> float:
     """Seconds that a step's AllReduces wait until they have been launched on all GPUs."""
     size, tp = shape(said.model), said.serving.tp
     if not by.one_launcher or tp == 1:
@@ -79,7 +42,7 @@ def waits_s(by: Software, said: Served) -> float:
     return size.depth * size.all_reduces * tp * launch_costs.LAUNCH_FOR_ANOTHER_S
 
 
-def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:
+def step(by: ServingSoftware, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:
     """The times of one step over ``rows`` tokens, run by this software."""
     cast_s = casts_s(said, rows) if by.casts else 0.0
     sent_s = time.communication_s + waits_s(by, said)
@@ -89,7 +52,7 @@ def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool
     return replace(run, other_s=run.other_s + late_s + by.between_s)
 
 
-def first(by: Software, said: Served, time: StepTime, requests: int) -> StepTime:
+def first(by: ServingSoftware, said: Served, time: StepTime, requests: int) -> StepTime:
     """The times of reading the prompts of ``requests`` requests, up to the first token of each."""
     s = said.serving
     run = step(by, said, time, 1.0 * requests * s.prompt)
@@ -101,12 +64,11 @@ def first(by: Software, said: Served, time: StepTime, requests: int) -> StepTime
     return run + step(by, said, alone, 1.0 * requests)
 
 
-def run_by(software: Software | str, said: Served) -> Served:
+def run_by(software: ServingSoftware | str, said: Served) -> Served:
     """The latencies and throughput of ``said`` if it is run by this software. Leaves out what a program does
     when requests wait."""
     if isinstance(software, str):
-        check.one_of(KNOWN, software=software)
-        software = KNOWN[software]
+        software = catalog.serving_software(software)
     s = said.serving
     if s.pp * s.dp > 1:
         raise ValueError(f"pp and dp must be 1 where software is named, got {s.pp} and {s.dp}")

@@ -1,0 +1,168 @@
+"""What software does beside the model: one entry of software.toml for each program and version.
+
+A model's arithmetic, its bytes and its messages follow from the model and the layout. How a program computes
+them does not: which traffic it hides behind arithmetic, how it sums gradients, how it computes the loss, what
+Python adds to each step. ``engine.software("megatron-core-0.8")`` is such a program, and
+``engine.software("modern", loss="chunked")`` one that differs in what you say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from engine.base import check
+
+DEFAULT = "modern"
+
+# The values that the texts of an entry may have.
+ATTENTION = ("fused", "fused-8bit", "scores")
+HIDDEN = ("data", "tensor", "experts")  # an entry's ``overlaps`` joins some of them by +
+CHOICES = {
+    "attention": ATTENTION,
+    "overlaps": tuple(
+        "+".join(name for place, name in enumerate(HIDDEN) if chosen >> place & 1) for chosen in range(8)
+    ),
+    "gradients": ("fused", "separate"),
+    "context": ("ring", "gather"),
+    "dispatch": ("node", "choice"),
+    "experts": ("grouped", "operators", "one-by-one"),
+    "launches": ("graphed", "python", "blocking"),
+    "fsdp": ("", "flat", "each"),
+    "reshards": ("always", "alone"),
+    "zero_sums": ("shards", "whole"),
+    "loss": ("plain", "chunked", "fused"),
+    "kernels": ("library", "compiled", "eager"),
+}
+TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+
+
+@dataclass(frozen=True)
+class TrainingSoftware:
+    """What a training program does beside the model. What an entry leaves out is what most programs of today
+    do.
+
+    - ``sequence_parallel``: with tensor parallelism, norms and dropout are sharded too.
+    - ``attention``: "fused"; "fused-8bit", the same in 8 bits; "scores", which keeps all attention scores.
+    - ``overlaps``: the traffic that is hidden behind arithmetic, joined by +. "data": gradients and gathered
+      weights, and with interleaving the messages between stages. "tensor": the collectives of tensor
+      parallelism, piece by piece behind their products. "experts": AllToAlls, behind another micro-batch.
+    - ``gradients``: "fused" sums weight gradients inside their product, and frees a stage's output once it is
+      sent; "separate" does neither.
+    - ``context``: context parallelism passes keys and values around a "ring", or each rank has to "gather"
+      them all.
+    - ``dispatch``: a token crosses to other nodes once for each "node" that holds one of its experts, or once
+      for each "choice" of an expert.
+    - ``experts``: by "grouped" kernels; grouped, with biases and clamps by PyTorch's "operators"
+      (Megatron-Core); or "one-by-one", as dense layers (its SequentialMLP).
+    - ``launches``: kernels come out of a CUDA graph ("graphed"), or "python" launches each and the experts'
+      only once it knows how many rows each gets, or each launch waits for the kernel before ("blocking",
+      CUDA_LAUNCH_BLOCKING=1).
+    - ``fsdp``: what ZeRO 3 copies beside its traffic: PyTorch's FSDP with "flat" units, or "each" weight by
+      itself; "" for nothing.
+    - ``reshards``: whether FSDP drops gathered weights after each forward pass "always", or only where the
+      model is "alone", without a pipeline.
+    - ``zero_sums``: ZeRO 1 sums of each gradient the "shards" that a rank keeps, or "whole" gradients on
+      every rank (DeepSpeed's bf16 optimizer).
+    - ``gathers_again``: ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers).
+    - ``zero_nics``: of a node's network cards, the share that ZeRO's scatters and gathers use.
+    - ``loss``: the cross entropy of all logits at once ("plain", which briefly keeps 10 bytes for each), of
+      one in ``loss_chunks`` of them at a time ("chunked"), or in place in 16 bits ("fused", 2 bytes).
+    - ``saves_fp8``: products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8).
+    - ``weighs_early``: an expert's output is weighted before its last product, and so not kept
+      (Megatron-Core).
+    - ``kernels``: what runs beside the products: the vendor's "library", what PyTorch's compiler makes
+      ("compiled"), or PyTorch's operators one by one ("eager").
+    """
+
+    key: str
+    name: str
+    runs: str  # "training" or "serving"
+    source: str = ""
+    checked: str = ""
+    note: str = ""
+    sequence_parallel: bool = True
+    attention: str = "fused"
+    overlaps: str = "data"
+    gradients: str = "fused"
+    context: str = "ring"
+    dispatch: str = "node"
+    experts: str = "grouped"
+    launches: str = "graphed"
+    fsdp: str = ""
+    reshards: str = "always"
+    zero_sums: str = "shards"
+    gathers_again: bool = False
+    zero_nics: float = 1.0
+    loss: str = "plain"
+    loss_chunks: int = 8
+    saves_fp8: bool = False
+    weighs_early: bool = False
+    kernels: str = "library"
+
+    def __post_init__(self) -> None:
+        for field, allowed in CHOICES.items():
+            check.one_of(allowed, **{field: getattr(self, field)})
+        for field in ("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early"):
+            if not isinstance(getattr(self, field), bool):
+                raise ValueError(f"{field} must be true or false, got {getattr(self, field)!r}")
+        check.between(0.01, 1.0, zero_nics=self.zero_nics)
+        check.whole(loss_chunks=self.loss_chunks)
+
+    @property
+    def flash(self) -> bool:
+        """Whether attention is fused, so that its scores are never written."""
+        return self.attention != "scores"
+
+
+@dataclass(frozen=True)
+class ServingSoftware:
+    """What a serving program does in addition to the model's arithmetic."""
+
+    key: str
+    name: str
+    runs: str  # "training" or "serving"
+    source: str = ""
+    checked: str = ""
+    note: str = ""
+    casts: bool = False  # computes the scales of 8-bit activations at run time, in separate kernels
+    last_alone: bool = False  # a prompt's last token takes a decode step of its own
+    one_launcher: bool = False  # one thread launches a collective on all GPUs
+    captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
+    between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
+    request_s: float = 0.0  # for each request, in addition to its steps
+
+
+Software = TrainingSoftware | ServingSoftware
+Program = TypeVar("Program", TrainingSoftware, ServingSoftware)
+
+
+def changed(by: Program, /, **changes: Any) -> Program:
+    """The program with other values for the fields that are named; ValueError for a field that it lacks."""
+    known = [field.name for field in fields(by) if field.name not in ("key", "runs")]
+    for name in changes:
+        if name not in known:
+            raise ValueError(f"software has no field {name!r}; it may have {', '.join(known)}")
+    return replace(by, **changes)
+
+
+def switches() -> dict[str, type]:
+    """The fields of a training program that say what it does, and the type of each."""
+    told = ("key", "name", "runs", "source", "checked", "note")
+    return {field.name: type(field.default) for field in fields(TrainingSoftware) if field.name not in told}
+
+
+def change(text: str) -> tuple[str, object]:
+    """The field and the value of a text such as ``loss=fused`` or ``sequence_parallel=off``."""
+    name, given, value = text.partition("=")
+    if name not in switches() or not given:
+        raise ValueError(f"with must be FIELD=VALUE, one of {', '.join(switches())}; got {text!r}")
+    kind = switches()[name]
+    if kind is bool:
+        if value not in TRUTHS:
+            raise ValueError(f"{name} must be on or off, got {value!r}")
+        return name, TRUTHS[value]
+    try:
+        return name, kind(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
