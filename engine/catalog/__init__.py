@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.base.units import HOUR
 from engine.catalog import files
@@ -18,7 +19,10 @@ from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import DEFAULT as DEFAULT_SOFTWARE
-from engine.catalog.software import Program, ServingSoftware, Software, TrainingSoftware, changed
+from engine.catalog.software import ServingSoftware, TrainingSoftware, changed
+
+if TYPE_CHECKING:
+    from engine.catalog.software import Program, Software
 
 
 @dataclass(frozen=True)

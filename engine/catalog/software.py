@@ -9,7 +9,7 @@ Python adds to each step. ``engine.software("megatron-core-0.8")`` is such a pro
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.base import check
 
@@ -17,11 +17,17 @@ DEFAULT = "modern"
 
 # The values that the texts of an entry may have.
 ATTENTION = ("fused", "fused-8bit", "scores")
-HIDDEN = ("data", "tensor", "experts")  # an entry's ``overlaps`` joins some of them by +
 CHOICES = {
     "attention": ATTENTION,
-    "overlaps": tuple(
-        "+".join(name for place, name in enumerate(HIDDEN) if chosen >> place & 1) for chosen in range(8)
+    "overlaps": (  # of data, tensor, experts, joined in this order
+        "",
+        "data",
+        "tensor",
+        "data+tensor",
+        "experts",
+        "data+experts",
+        "tensor+experts",
+        "data+tensor+experts",
     ),
     "gradients": ("fused", "separate"),
     "context": ("ring", "gather"),
@@ -133,8 +139,9 @@ class ServingSoftware:
     request_s: float = 0.0  # for each request, in addition to its steps
 
 
-Software = TrainingSoftware | ServingSoftware
-Program = TypeVar("Program", TrainingSoftware, ServingSoftware)
+if TYPE_CHECKING:
+    Software = TrainingSoftware | ServingSoftware
+    Program = TypeVar("Program", TrainingSoftware, ServingSoftware)
 
 
 def changed(by: Program, /, **changes: Any) -> Program:
