@@ -5,7 +5,7 @@ import numpy as np
 from engine.catalog import gpu, link, model, models, node
 from engine.catalog.hardware import Link
 from engine.executed import data_parallel, ranks, ranks_operations
-from engine.executed.ranks import Run
+from engine.executed.ranks import ExecutedRun
 from engine.mechanism import collectives, flops, interconnect, matmul, memory, start_ups, walls
 
 card = link("ib-ndr")  # an InfiniBand card of 400 Gb/s
@@ -60,24 +60,24 @@ def fourth_chunk(after: int, rank: int) -> int:
     return ranks_operations.all_reduce(ranks.example(ranks=4, cells=4)).values[after, rank, 3]
 
 
-def of_eight(algorithm: str = "ring") -> Run:
+def of_eight(algorithm: str = "ring") -> ExecutedRun:
     """An executed AllReduce of eight ranks."""
     return ranks_operations.all_reduce(ranks.example(ranks=8, cells=64), algorithm=algorithm)
 
 
-def of_six(algorithm: str = "ring") -> Run:
+def of_six(algorithm: str = "ring") -> ExecutedRun:
     """The same of six."""
     return ranks_operations.all_reduce(ranks.example(ranks=6, cells=48), algorithm=algorithm)
 
 
-def of_64(algorithm: str, nearest_first: bool = True) -> Run:
+def of_64(algorithm: str, nearest_first: bool = True) -> ExecutedRun:
     """The same of 64 ranks on eight nodes."""
     return ranks_operations.all_reduce(
         ranks.example(ranks=64, cells=64), algorithm=algorithm, gpus_per_node=8, nearest_first=nearest_first
     )
 
 
-def middle(run: Run) -> float:
+def middle(run: ExecutedRun) -> float:
     """Bytes that cross the middle of 64 ranks."""
     return np.sum(run.link_bytes[:32, 32:])
 
@@ -86,7 +86,7 @@ farthest_first = of_64("halving_doubling", nearest_first=False)  # the same by h
 neighbour_first = of_64("halving_doubling")  # the same by halving from the neighbour on
 
 
-def busiest(run: Run) -> float:
+def busiest(run: ExecutedRun) -> float:
     """Bytes that the busiest rank sends."""
     return np.max(run.sent_bytes)
 

@@ -2,7 +2,7 @@
 
 from engine.catalog import gpu, link, model, models, node
 from engine.executed import ranks, ranks_operations
-from engine.executed.ranks import Run
+from engine.executed.ranks import ExecutedRun
 from engine.mechanism import collectives, flops, hierarchy, interconnect, matmul, memory, placement, start_ups
 
 h100 = gpu("h100-sxm")  # an H100
@@ -19,7 +19,7 @@ small = model("llama3-8b")  # Llama 3 8B
 backward_s = flops.backward_flops(models.parameters(small), tokens=8192) / matmul.product_flops_per_s(h100)
 
 
-def executed(algorithm: str = "ring", nearest_first: bool = True) -> Run:
+def executed(algorithm: str = "ring", nearest_first: bool = True) -> ExecutedRun:
     """An executed AllReduce of 64 ranks on eight nodes."""
     return ranks_operations.all_reduce(
         ranks.example(ranks=64, cells=64), algorithm=algorithm, gpus_per_node=8, nearest_first=nearest_first
@@ -29,7 +29,7 @@ def executed(algorithm: str = "ring", nearest_first: bool = True) -> Run:
 def all_to_all_s(nodes: int = 8, nodes_per_leaf: int = 4, oversubscription: int = 1) -> float:
     """Seconds of an AllToAll of a gigabyte on each GPU, at least."""
     return placement.all_to_all_floor_s(
-        1e9, placement.Fabric(nodes, nodes_per_leaf=nodes_per_leaf, oversubscription=oversubscription)
+        1e9, placement.LeafNetwork(nodes, nodes_per_leaf=nodes_per_leaf, oversubscription=oversubscription)
     )
 
 

@@ -9,7 +9,7 @@ from engine.catalog import gpu, link, model, models, node
 from engine.catalog.hardware import Gpu, Link
 from engine.catalog.models import Model
 from engine.executed import data_parallel, executed_training
-from engine.executed.data_parallel import Step
+from engine.executed.data_parallel import DataParallelStep
 from engine.mechanism import collectives, flops, hiding, matmul, memory, roofline, start_ups, walls
 
 llama_8b = model("llama3-8b")  # Llama 3 8B
@@ -180,7 +180,7 @@ def days_3b(cards: int, tokens: int = 8192) -> float:
     )
 
 
-def accumulated(micro_batches: int) -> Step:
+def accumulated(micro_batches: int) -> DataParallelStep:
     """A step of several micro-batches over Ethernet."""
     return data_parallel.step(
         8e9,

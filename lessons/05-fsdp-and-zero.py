@@ -6,7 +6,7 @@ from engine.catalog import gpu, link, model, models, node, recipe
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.executed import executed_training, fully_sharded, zero
-from engine.executed.fully_sharded import Layer
+from engine.executed.fully_sharded import ShardedLayer
 from engine.executed.zero import StepTraffic
 from engine.mechanism import hiding, matmul, memory, sharding, start_ups
 from engine.one_gpu import recordings
@@ -28,7 +28,7 @@ kernels = matmul.product_flops_per_s(h100)  # the FLOP/s of an H100 while its ke
 
 def layer(
     tokens: int = 4096, ranks: int = 64, alpha_s: float = start_ups.mean_hop_s(node("dgx-h100"))
-) -> Layer:
+) -> ShardedLayer:
     """A layer of 8B: its arithmetic and its collectives."""
     return fully_sharded.transformer_layer(
         llama_8b, tokens, ranks, flops_per_s=kernels, wire_bytes_per_s=400e9, alpha_s=alpha_s
@@ -158,7 +158,7 @@ def least_ranks(kind: Recipe) -> float:
 def two_layers(prefetch: int) -> dict[str, Any]:
     """The timeline of the exercise."""
     return fully_sharded.run(
-        fully_sharded.Layer(
+        fully_sharded.ShardedLayer(
             forward_s=2e-3,
             backward_s=4e-3,
             gather_s=1e-3,

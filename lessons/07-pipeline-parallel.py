@@ -15,10 +15,10 @@ llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
 h100 = gpu("h100-sxm")  # an H100
 parameters_405b = models.parameters(llama_405b)  # parameters of 405B
-work = placement.Work(llama_405b, global_batch=2048, seq=8192)  # a step of 405B, as messages
+work = placement.PlacedStep(llama_405b, global_batch=2048, seq=8192)  # a step of 405B, as messages
 axes = placement.sizes(gpus=16384, tp=8, pp=16)  # TP 8 × PP 16 × DP 128
 # what one GPU sends in that step
-sent = placement.wire_bytes(work, axes, innermost=0, fabric=placement.Fabric(2048))
+sent = placement.wire_bytes(work, axes, innermost=0, fabric=placement.LeafNetwork(2048))
 stage_bytes = placement.messages(work, axes).stage_bytes  # one message between two stages
 
 

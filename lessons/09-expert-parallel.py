@@ -8,24 +8,24 @@ from engine.base import units
 from engine.catalog import gpu, link, model, models, modern, node, recipe
 from engine.catalog.hardware import Link
 from engine.executed import executed_experts, routing
-from engine.executed.executed_experts import Layer
+from engine.executed.executed_experts import ExecutedLayer
 from engine.mechanism import compute, experts, flops, matmul, memory, shape
-from engine.mechanism.experts import Copies, LayerTime, Machine
+from engine.mechanism.experts import Copies, ExpertLayerTime, ExpertNode
 from engine.step import layout
 from engine.step.layout import Estimate
 
 deepseek = model("deepseek-v3")  # DeepSeek-V3
 mixtral = model("mixtral-8x7b")  # Mixtral 8x7B
 h100 = gpu("h100-sxm")  # an H100
-dgx = experts.Machine.of(node("dgx-h100"))  # nodes of eight H100s
-h800s = experts.Machine.of(node("h800-8"))  # nodes of eight H800s
+dgx = experts.ExpertNode.of(node("dgx-h100"))  # nodes of eight H100s
+h800s = experts.ExpertNode.of(node("h800-8"))  # nodes of eight H800s
 # what an exchange of all with all reaches on an H800's NVLink
 h800_nvlink = h800s.net.box.direct_bytes_per_s[2]
 
 
 def expert_layer(
-    ep: int, at: Machine = dgx, node_limit: int = 256, once: bool = False, fp8: bool = False
-) -> LayerTime:
+    ep: int, at: ExpertNode = dgx, node_limit: int = 256, once: bool = False, fp8: bool = False
+) -> ExpertLayerTime:
     """An expert layer of DeepSeek-V3 on so many ranks, 4,096 tokens on each."""
     return experts.layer(deepseek, tokens=4096, ep=ep, machine=at, node_limit=node_limit, once=once, fp8=fp8)
 
@@ -92,7 +92,7 @@ nvlink = link("nvlink4")  # NVLink of an H100
 card = link("ib-ndr")  # one card of InfiniBand NDR
 
 
-def executed(ranks: int) -> Layer:
+def executed(ranks: int) -> ExecutedLayer:
     """64 tokens and 16 experts, executed."""
     return executed_experts.execute(
         tokens=np.ones((64, 4)),

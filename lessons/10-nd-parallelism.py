@@ -5,7 +5,7 @@ from engine.catalog import gpu, model, models
 from engine.mechanism import memory, mesh, placement
 from engine.mechanism.placement import ByWire
 from engine.rules import advice
-from engine.rules.advice import Verdict
+from engine.rules.advice import AdviceVerdict
 from engine.step import constraints, layout, search
 from engine.step.layout import Estimate
 from engine.step.search import Plan
@@ -27,7 +27,7 @@ def alone(tp: int = 1, pp: int = 1, cp: int = 1, tools: str = "context") -> Esti
         global_batch=512,
         seq=8192,
         tools=tools,
-        only=advice.Split(tp=tp, pp=pp, cp=cp),
+        only=advice.SequenceSplit(tp=tp, pp=pp, cp=cp),
     )
 
 
@@ -45,7 +45,7 @@ def on_paper(tp: int = 1, pp: int = 1) -> Estimate:
     ).best
 
 
-def judged(tools: str = "context") -> Verdict:
+def judged(tools: str = "context") -> AdviceVerdict:
     """What the decision tree and the search say about it, with the software of a time."""
     return advice.judged("llama3-70b", gpus=512, global_batch=512, seq=8192, tools=tools)
 
@@ -65,61 +65,63 @@ def twice_the_batch(gpus: int) -> Estimate:
     return planned(1024, gpus).best
 
 
-work = placement.Work(llama, global_batch=512, seq=8192)  # the opening case, as messages
+work = placement.PlacedStep(llama, global_batch=512, seq=8192)  # the opening case, as messages
 axes = placement.sizes(gpus=512, tp=8, pp=4)  # TP 8 × PP 4 × DP 16
 sent = placement.messages(work, axes)  # how often one GPU sends in a step
 
 
 def inside(axis: str) -> int:
     """The place of the axis whose ranks are neighbours."""
-    return placement.ByAxis._fields.index(axis)
+    return placement.OfAxes._fields.index(axis)
 
 
-def placed_s(innermost: str) -> placement.ByAxis:
+def placed_s(innermost: str) -> placement.OfAxes:
     """The seconds of each axis in a step, with the ranks of one axis as neighbours."""
     return placement.axis_times_s(
-        work, axes, innermost=inside(innermost), gpu=gpu("h100-sxm"), fabric=placement.Fabric(64)
+        work, axes, innermost=inside(innermost), gpu=gpu("h100-sxm"), fabric=placement.LeafNetwork(64)
     )
 
 
 def one_sequence_tp_s(tp: int) -> float:
     """Seconds of the tensor AllReduces on 64 GPUs with 64 sequences."""
     return placement.axis_times_s(
-        placement.Work(llama, global_batch=64, seq=8192),
+        placement.PlacedStep(llama, global_batch=64, seq=8192),
         placement.sizes(gpus=64, tp=tp),
         innermost=0,
         gpu=gpu("h100-sxm"),
-        fabric=placement.Fabric(8),
+        fabric=placement.LeafNetwork(8),
     ).tp
 
 
-work_405b = placement.Work(model("llama3.1-405b"), global_batch=2048, seq=8192)  # a step of Llama 3.1 405B
+work_405b = placement.PlacedStep(
+    model("llama3.1-405b"), global_batch=2048, seq=8192
+)  # a step of Llama 3.1 405B
 axes_405b = placement.sizes(gpus=16384, tp=8, pp=16)  # the sizes of its axes
 
 
-def sent_405b(innermost: str) -> placement.ByAxis:
+def sent_405b(innermost: str) -> placement.OfAxes:
     """What each axis sends in it over each wire."""
     return placement.wire_bytes(
-        work_405b, axes_405b, innermost=inside(innermost), fabric=placement.Fabric(2048)
+        work_405b, axes_405b, innermost=inside(innermost), fabric=placement.LeafNetwork(2048)
     )
 
 
 def busy_405b(wires: ByWire) -> ByWire:
     """The seconds that this takes."""
-    return placement.busy_s(wires, gpu("h100-sxm"), placement.Fabric(2048))
+    return placement.busy_s(wires, gpu("h100-sxm"), placement.LeafNetwork(2048))
 
 
 messages_405b = placement.messages(work_405b, axes_405b)  # the messages of such a step
 mixtral = model("mixtral-8x22b")  # Mixtral 8x22B
 mixtral_state = memory.state_bytes(models.parameters(mixtral))  # bytes of Mixtral's training state
-narrow = placement.Fabric(16, oversubscription=2)  # the narrow network of an exercise
+narrow = placement.LeafNetwork(16, oversubscription=2)  # the narrow network of an exercise
 mixtral_axes = placement.sizes(gpus=128, ep=8, pp=4)  # the sizes of Mixtral's axes
-mixtral_work = placement.Work(mixtral, global_batch=256, seq=4096)  # a step of Mixtral there
+mixtral_work = placement.PlacedStep(mixtral, global_batch=256, seq=4096)  # a step of Mixtral there
 # what each axis sends in it over each wire
 mixtral_sent = placement.wire_bytes(mixtral_work, mixtral_axes, innermost=inside("ep"), fabric=narrow)
 
 
-def mixtral_s(innermost: str) -> placement.ByAxis:
+def mixtral_s(innermost: str) -> placement.OfAxes:
     """The seconds of each axis in it."""
     return placement.axis_times_s(
         mixtral_work, mixtral_axes, innermost=inside(innermost), gpu=gpu("h100-sxm"), fabric=narrow
@@ -128,7 +130,7 @@ def mixtral_s(innermost: str) -> placement.ByAxis:
 
 def sent_bytes(axis: int) -> float:
     """What it sends along an axis, with tensor ranks as neighbours."""
-    return sum(placement.wire_bytes(work, axes, innermost=0, fabric=placement.Fabric(64))[axis][:2])
+    return sum(placement.wire_bytes(work, axes, innermost=0, fabric=placement.LeafNetwork(64))[axis][:2])
 
 
 def at_rank(rank: float) -> mesh.ByAxis:
@@ -149,7 +151,12 @@ meta = advice.judged("llama3.1-405b", gpus=16384, global_batch=2048, seq=8192, t
 small = advice.judged("llama3-8b", gpus=64, global_batch=512, seq=8192)
 # the same run with TP 8
 small_tp8 = advice.tuned(
-    "llama3-8b", gpus=64, global_batch=512, seq=8192, tools="context", only=advice.Split(tp=8, pp=1, cp=1)
+    "llama3-8b",
+    gpus=64,
+    global_batch=512,
+    seq=8192,
+    tools="context",
+    only=advice.SequenceSplit(tp=8, pp=1, cp=1),
 )
 
 # -- what single sentences say -------------------------------------------------------------------------------

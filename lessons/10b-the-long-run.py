@@ -4,7 +4,7 @@ from engine import catalog
 from engine.catalog import model, models, price
 from engine.mechanism import cost, flops, reliability
 from engine.rules import advice
-from engine.rules.advice import Verdict
+from engine.rules.advice import AdviceVerdict
 from engine.step.layout import Estimate
 
 parameters_405b = models.parameters(model("llama3.1-405b"))  # parameters of Llama 3 405B
@@ -21,7 +21,7 @@ def hours_of(run: str) -> float:
     return catalog.all_runs()[run].gpu_hours
 
 
-def judged(tools: str = "context") -> Verdict:
+def judged(tools: str = "context") -> AdviceVerdict:
     """What tree and search of lesson 10 say about 70B on 512 GPUs, with the software of a time."""
     return advice.judged("llama3-70b", gpus=512, global_batch=512, seq=8192, tools=tools)
 

@@ -7,7 +7,7 @@ from engine.catalog import gpu, model, models, price, serving_software
 from engine.mechanism import memory, roofline
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
-from engine.serving.decoding import Room, Split, Steady
+from engine.serving.decoding import DecodeSeconds, FullReplica, Room
 from engine.serving.inference import StepTime
 from engine.step import layout
 from engine.step.layout import Machine
@@ -36,7 +36,7 @@ peak = 8 * gpu("h100-sxm").bf16_flops_per_s  # the arithmetic of eight H100s
 
 def a_token(
     users: float, context: int, tp: Real = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0
-) -> Split:
+) -> DecodeSeconds:
     """A step of Llama 3 70B, which brings each user a token; on eight H100s in bf16 unless said."""
     return decoding.split(
         llama,
@@ -67,7 +67,7 @@ def short_gain(users: int) -> float:
 full_step = a_token(users=179, context=8192)  # such a step for as many users of 8k as fit
 
 
-def not_read_s(step: Split) -> float:
+def not_read_s(step: DecodeSeconds) -> float:
     """What a step takes beside reading weights and cache."""
     return step.compute_s + step.launch_s + step.communication_s
 
@@ -75,7 +75,7 @@ def not_read_s(step: Split) -> float:
 a_draft = decoding.split(tiny, h100, tp=8, batch=1, context=4096)  # the step of a draft
 
 
-def a_small_token(users: int, tp: int) -> Split:
+def a_small_token(users: int, tp: int) -> DecodeSeconds:
     """The same for Llama 3 8B, with 1,024 tokens a user."""
     return decoding.split(small, h100, tp=tp, batch=users, context=1024)
 
@@ -86,7 +86,7 @@ small_bytes_s = (
 ) / gpu("h100-sxm").hbm_bytes_per_s
 
 
-def an_l40s_token(users: int, stored_bytes: float = 2.0) -> Split:
+def an_l40s_token(users: int, stored_bytes: float = 2.0) -> DecodeSeconds:
     """Llama 3 8B on one L40S, with 4,096 tokens a user."""
     return decoding.split(
         small,
@@ -119,7 +119,7 @@ def l40s_users(stored_bytes: float = 2.0) -> float:
     ).users
 
 
-def a_deepseek_token(users: int) -> Split:
+def a_deepseek_token(users: int) -> DecodeSeconds:
     """DeepSeek-V3 on 16 H200s, weights and products in fp8, with 4,096 tokens a user."""
     return decoding.split(deepseek, h200_fp8, tp=16, batch=users, context=4096, weight_bytes=1.0)
 
@@ -140,7 +140,7 @@ def a_full_step(tp: int, pp: int) -> float:
     return np.interp(2048, *step_costs.costs(llama, l40s, tp=tp, pp=pp)[:2])
 
 
-def a_step(name: str, tp: Real, all_reduce: int, users: int = 1, context: int = 1024) -> Split:
+def a_step(name: str, tp: Real, all_reduce: int, users: int = 1, context: int = 1024) -> DecodeSeconds:
     """A model's step, for one user of 1,024 tokens unless said."""
     return decoding.split(model(name), h100, tp=tp, batch=users, context=context, all_reduce=all_reduce)
 
@@ -195,7 +195,7 @@ def reading(prompt: float, tp: int = 8, stored_bytes: float = 2.0) -> StepTime:
 
 def kept_full(
     users: Real, prompt: float = 2048, output: float = 256, tp: Real = 8, stored_bytes: float = 2.0
-) -> Steady:
+) -> FullReplica:
     """A replica of Llama 3 70B where the next prompt follows every answer that ends; values of two bytes
     unless said; of one, the products are in fp8 too."""
     return decoding.steady(
@@ -255,7 +255,7 @@ def reading_share(users: int) -> float:
     )
 
 
-def dollars(served: Steady) -> float:
+def dollars(served: FullReplica) -> float:
     """Dollars for a million tokens."""
     return decoding.dollars_per_million(
         price_per_hour=price("h100-sxm").dollars_per_hour, tokens_per_s_per_gpu=served.tokens_per_s_per_gpu

@@ -8,7 +8,7 @@ from engine.calibration import launch_costs, products
 from engine.catalog import gpu, model, models
 from engine.mechanism import matmul, memory
 from engine.one_gpu import dispatch, own_timings, profiles, traces
-from engine.one_gpu.own_timings import Launch
+from engine.one_gpu.own_timings import IssuedOperator
 from engine.step import layout
 
 llama = model("llama3.2-1b")  # Llama 3.2 1B
@@ -47,7 +47,7 @@ def step_s(ops: int, gpu_s: float, sync_every: int = 0) -> float:
     return dispatch.step_s(ops, issue_s, gpu_s, sync_every)
 
 
-def on_h100(kind: str) -> list[Launch]:
+def on_h100(kind: str) -> list[IssuedOperator]:
     """Operators timed on an H100."""
     return [row for row in own_timings.launches(kind) if row.device == "H100"]
 

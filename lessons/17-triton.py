@@ -4,7 +4,7 @@ from functools import cache
 
 from engine.mechanism import roofline
 from engine.one_gpu import own_timings, recordings, tile_order, tiling
-from engine.one_gpu.own_timings import Rows
+from engine.one_gpu.own_timings import ProductOfRows
 from engine.one_gpu.tiling import Tile, Times
 
 h100 = tiling.chip("h100-sxm")  # an H100
@@ -70,7 +70,7 @@ shapes = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))  # columns a
 steps = own_timings.tiles()  # this lesson's kernel timed on an H100 by rows
 
 
-def at_rows(rows: int) -> Rows:
+def at_rows(rows: int) -> ProductOfRows:
     """The same with so many rows."""
     return next(row for row in own_timings.tiles() if row.rows == rows)
 

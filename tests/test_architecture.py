@@ -454,3 +454,13 @@ def test_no_test_holds_a_busy_machine_against_the_page():
         if path != Path(__file__).resolve() and CLOCK.search(path.read_text(encoding="utf-8"))
     }
     assert looking == set(LOOKS_AT_THE_CLOCK)
+
+
+def test_a_class_has_a_name_of_its_own_in_the_engine():
+    named: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "engine").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                named.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert len(named) > 300
+    assert {name: places for name, places in named.items() if len(places) > 1} == {}

@@ -10,7 +10,7 @@ import numpy as np
 from course.drawing.picture import Picture
 from engine.base import units
 from engine.one_gpu import memory_timeline
-from engine.one_gpu.memory_timeline import Timeline
+from engine.one_gpu.memory_timeline import MemoryTimeline
 
 LENGTH = 8192
 HEADS = ("Two steps on an H100, GB", "Three steps that keep their scores, GB")
@@ -20,7 +20,7 @@ COLUMN, FINEST = 2.0, 0.6  # pixels: a column, and a change that is not seen
 TOP_GB, LINE_GB = 60, 20
 
 
-def seen(run: Timeline, columns: int) -> list[int]:
+def seen(run: MemoryTimeline, columns: int) -> list[int]:
     """One event for each column of the picture: the one at which the most is allocated."""
     parts = np.array_split(np.arange(run.held_bytes.shape[1]), columns)
     return [int(part[run.allocated_bytes[part].argmax()]) for part in parts]
@@ -35,7 +35,7 @@ def outline(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return [*found, (places[-1][0], found[-1][1])]
 
 
-def said(run: Timeline, step: int) -> tuple[str, str]:
+def said(run: MemoryTimeline, step: int) -> tuple[str, str]:
     """The most that is allocated in a step, and what is left at its end."""
     held = run.of_step(step)
     return units.in_unit(held.max(), "GB"), units.in_unit(held[-1], "GB")
@@ -46,7 +46,7 @@ def reserved(roof: np.ndarray) -> str:
     return f"reserved {units.in_unit(float(roof.max()), 'GB')}"
 
 
-def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
+def chart(picture: Picture, y: float, name: str, run: MemoryTimeline) -> float:
     """One chart from this height on; returns the height below it."""
     picture.text(0, y + 8, name, bold=True)
     floor = y + 30 + TOP_GB * GB_HIGH

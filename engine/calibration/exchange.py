@@ -20,7 +20,7 @@ OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class BoxWires:
     """The wires of one box as NCCL uses them. Rates are bus bandwidths of 2, 4 and 8 ranks."""
 
     start_s: float
@@ -58,7 +58,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ExchangedRows:
     """Tokens travelling to their experts' ranks or back, in one NVLink domain."""
 
     bytes_per_s: float  # of one GPU's rows, with as many multiprocessors as it takes
@@ -81,7 +81,7 @@ def _lowest_s(wire_s, low, middle_s, middle, late_s):
     return ops.minimum(ops.minimum(wire_s / low, middle_s + wire_s / middle), late_s + wire_s)
 
 
-def all_reduce_s(buffer_bytes: Real, ranks: Real, at: Fabric, in_switch: Real = 0.0) -> Real:
+def all_reduce_s(buffer_bytes: Real, ranks: Real, at: BoxWires, in_switch: Real = 0.0) -> Real:
     """2·(n − 1) steps, and 2·(n − 1)/n of the buffer over the bus bandwidth. This is how a ring counts. It is
     used even where the switch sums (NVLS), and the fitted rate then exceeds the ring's. With ``in_switch``
     1.0 the number of steps stops growing beyond the eight ranks that were measured."""
@@ -95,7 +95,7 @@ def all_reduce_s(buffer_bytes: Real, ranks: Real, at: Fabric, in_switch: Real = 
     )
 
 
-def gather_s(buffer_bytes: Real, ranks: Real, at: Fabric) -> Real:
+def gather_s(buffer_bytes: Real, ranks: Real, at: BoxWires) -> Real:
     """AllGather or ReduceScatter of a whole buffer: n − 1 steps, (n − 1)/n of it on the wires."""
     steps = ranks - 1.0
     wire_s = steps / ranks * buffer_bytes / of_ranks(at.gather_bytes_per_s, ranks)
@@ -106,7 +106,7 @@ def gather_s(buffer_bytes: Real, ranks: Real, at: Fabric) -> Real:
     )
 
 
-def all_to_all_s(buffer_bytes: Real, ranks: Real, at: Fabric) -> Real:
+def all_to_all_s(buffer_bytes: Real, ranks: Real, at: BoxWires) -> Real:
     """Every rank sends 1/n of its buffer to each rank: one step, (n − 1)/n of it on the wires."""
     wire_s = (ranks - 1.0) / ranks * buffer_bytes / of_ranks(at.direct_bytes_per_s, ranks)
     return (
@@ -117,7 +117,7 @@ def all_to_all_s(buffer_bytes: Real, ranks: Real, at: Fabric) -> Real:
     )
 
 
-def collective_s(operation: str, buffer_bytes: Real, ranks: Real, at: Fabric) -> Real:
+def collective_s(operation: str, buffer_bytes: Real, ranks: Real, at: BoxWires) -> Real:
     """Any of OPERATIONS among the ranks of one box or NVLink domain; 0 for a single rank.
 
     Leaves out slowdown by arithmetic that runs at the same time, and everything between nodes.
@@ -158,7 +158,7 @@ def mapped_all_reduce_s(buffer_bytes: Real, ranks: Real, at: Mapped) -> Real:
     return at.start_s + at.rank_s * others + ops.minimum(one_s, two_s)
 
 
-def rows_s(rows: Real, hidden: Real, at: Rows, copiers: Real = 0.0) -> Real:
+def rows_s(rows: Real, hidden: Real, at: ExchangedRows, copiers: Real = 0.0) -> Real:
     """One rank's rows of ``hidden`` values sent to (or brought back from) other ranks: a start-up, then the
     slower of the wires and the multiprocessors that copy (0: as many as the kernel needs).
 

@@ -13,7 +13,7 @@ MOST_PARTS = 4.0  # the most that cutting tiles smaller speeds up a kernel with 
 
 
 @dataclass(frozen=True, slots=True)
-class Experts:
+class GroupedRates:
     """One GPU's constants for grouped products in one format, by one kernel."""
 
     flops_per_s: float
@@ -36,7 +36,7 @@ def experts_s(
     hidden: Real,
     width: Real,
     gated: Real,
-    at: Experts,
+    at: GroupedRates,
     weight_bytes: Real | None = None,
     cold: Real = 1.0,
 ) -> Real:
@@ -73,7 +73,7 @@ def trained_experts_s(
     width: Real,
     gated: Real,
     sum_bytes: Real,
-    at: Experts,
+    at: GroupedRates,
 ) -> tuple[Real, Real, Real]:
     """The times of a layer of experts in training: of the forward pass, of the backward pass, and of the part
     of the backward pass that computes weight gradients.

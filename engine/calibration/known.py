@@ -17,8 +17,8 @@ from typing import Any
 from engine import catalog
 from engine.base import check
 from engine.calibration.attention import Decode, Latent, Prefill
-from engine.calibration.exchange import Fabric, Mapped, Rows, Wire
-from engine.calibration.grouped import Experts
+from engine.calibration.exchange import BoxWires, ExchangedRows, Mapped, Wire
+from engine.calibration.grouped import GroupedRates
 from engine.calibration.products import Gemm, Quantise
 
 PLACE = Path(__file__).parent
@@ -200,11 +200,11 @@ def latent_rates(c: dict, of: Sheet, phase: str) -> Latent:
     )
 
 
-def experts_rates(c: dict, of: Sheet, kernel: str) -> Experts:
+def experts_rates(c: dict, of: Sheet, kernel: str) -> GroupedRates:
     """Grouped products, by format and kernel: "nvfp4.cutlass"."""
     dtype = kernel.split(".")[0]
     waves = of.multiprocessors >= FEWEST_WAVES
-    return Experts(
+    return GroupedRates(
         flops_per_s=c["ceiling"] * of.peak(dtype),
         multiprocessors=of.multiprocessors,
         memory_bytes_per_s=c["memory"] * of.memory_bytes_per_s,
@@ -218,13 +218,13 @@ def experts_rates(c: dict, of: Sheet, kernel: str) -> Experts:
     )
 
 
-def fabric_rates(c: dict, of: Sheet, library: str) -> Fabric:
+def fabric_rates(c: dict, of: Sheet, library: str) -> BoxWires:
     """Bus bandwidths in shares of the link's one-way bandwidth."""
     rates = {
         kind: tuple(c[f"{kind}_{n}"] * of.link_bytes_per_s for n in (2, 4, 8))
         for kind in ("reduce", "gather", "direct")
     }
-    return Fabric(
+    return BoxWires(
         start_s=c["start_s"],
         hop_s=c["hop_s"],
         direct_s=c["direct_s"],
@@ -251,11 +251,11 @@ def mapped_rates(c: dict, of: Sheet, framework: str) -> Mapped:
     return Mapped(c["start_s"], c["rank_s"], c["second_s"], c["one_shot"] * link, c["two_shot"] * link)
 
 
-def rows_rates(c: dict, of: Sheet, key: str) -> Rows:
+def rows_rates(c: dict, of: Sheet, key: str) -> ExchangedRows:
     """Tokens between expert ranks, as shares of the link. Rows have the format that the key names; DeepEP
     dispatches rows of 8 bits and combines rows of 16."""
     sixteen = key.endswith((".bf16", ".combine"))
-    return Rows(
+    return ExchangedRows(
         bytes_per_s=c["link"] * of.link_bytes_per_s,
         copier_bytes_per_s=c.get("copier", 1.0) * of.link_bytes_per_s,
         start_s=c["start_s"],
@@ -281,7 +281,7 @@ BUILDERS: dict[str, Callable[[dict, Sheet, str], Any]] = {
 
 # -- what was fitted -----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Known:
+class KnownRates:
     """Rates for one kind of operation on one GPU, and how far to trust them."""
 
     rates: Any
@@ -337,7 +337,7 @@ def medians(entries: list[dict]) -> dict[str, float]:
     return {name: median(e[name] for e in entries if name in e) for name in names}
 
 
-def known(kind: str, key: str, gpu_key: str, nearest: str | None = None) -> Known:
+def known(kind: str, key: str, gpu_key: str, nearest: str | None = None) -> KnownRates:
     """The rates of a kind ("gemm") by key ("bf16") on a GPU. Where it was not measured: a relative's shares
     of this GPU's own data sheet (or those of ``nearest``, if given), or else the medians of all others."""
     kinds = fitted()["constants"]
@@ -351,7 +351,7 @@ def known(kind: str, key: str, gpu_key: str, nearest: str | None = None) -> Know
     constants = chips[by] if by in chips else medians(list(chips.values()))
     of = sheet(gpu_key)
     ranges = {name: tuple(span) for name, span in fitted()["ranges"][kind][key].items()}
-    return Known(
+    return KnownRates(
         rates=BUILDERS[kind](constants, of, key),
         kind=kind,
         key=key,
@@ -363,13 +363,13 @@ def known(kind: str, key: str, gpu_key: str, nearest: str | None = None) -> Know
     )
 
 
-def gemm(gpu_key: str, dtype: str = "bf16") -> Known:
+def gemm(gpu_key: str, dtype: str = "bf16") -> KnownRates:
     """A dense product: bf16, fp8 (one scale per tensor, cast beforehand), fp8_block or nvfp4 (cast inside the
     timing)."""
     return known("gemm", dtype, gpu_key)
 
 
-def quantise(gpu_key: str) -> Known:
+def quantise(gpu_key: str) -> KnownRates:
     """Casting activations to 8 bits with one scale a tensor."""
     return known("quantise", "tensor", gpu_key)
 
@@ -380,7 +380,7 @@ def families(kind: str, gpu_key: str) -> list[str]:
     return [key for key, chips in fitted()["constants"][kind].items() if of & set(chips)]
 
 
-def attention(kind: str, gpu_key: str, cache: str = "bf16") -> Known:
+def attention(kind: str, gpu_key: str, cache: str = "bf16") -> KnownRates:
     """Prefill or decode by the kernel that vLLM chooses on this GPU for the usual head dimensions; without a
     measured relative, by the family that most GPUs share."""
     check.one_of(("prefill", "decode"), kind=kind)
@@ -427,12 +427,12 @@ def box_of(gpu_key: str) -> str:
     return BOXES.get(gpu.link_name, "")
 
 
-def _between(kind: str, key: str, gpu_key: str) -> Known:
+def _between(kind: str, key: str, gpu_key: str) -> KnownRates:
     """Constants of the wires of a box, relative to this GPU's own link."""
     return known(kind, key, gpu_key, box_of(gpu_key))
 
 
-def collective(gpu_key: str) -> Known:
+def collective(gpu_key: str) -> KnownRates:
     """Rates of NCCL inside one box or NVLink domain. In a mesh, two or four ranks can use only the wires
     between them, which are a part of the wires from a GPU to all its peers."""
     found = _between("collective", "nccl", gpu_key)
@@ -446,7 +446,7 @@ def collective(gpu_key: str) -> Known:
     return replace(found, rates=replace(found.rates, **rates))
 
 
-def mapped_all_reduce(gpu_key: str, framework: str = "trtllm") -> Known:
+def mapped_all_reduce(gpu_key: str, framework: str = "trtllm") -> KnownRates:
     """Rates of a serving framework's own AllReduce inside one box. Over wires on which it was not measured,
     it is no faster than that box's all-to-all exchange."""
     found = _between("mapped_all_reduce", framework, gpu_key)
@@ -461,7 +461,7 @@ def mapped_all_reduce(gpu_key: str, framework: str = "trtllm") -> Known:
     return replace(found, rates=rates)
 
 
-def neighbour(gpu_key: str) -> Known:
+def neighbour(gpu_key: str) -> KnownRates:
     """One message between two GPUs of the same box: A100's or H100's constants, relative to the link."""
     nearest = "a100-80" if box_of(gpu_key) == "a100-80" else "h100-sxm"
     found = known("send", "one node", nearest)

@@ -40,7 +40,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Run:
+class PublishedRun:
     """A training run whose GPUs and GPU-hours were published."""
 
     key: str
@@ -168,9 +168,9 @@ def all_prices() -> dict[str, Price]:
 
 
 @lru_cache(None)
-def all_runs() -> dict[str, Run]:
+def all_runs() -> dict[str, PublishedRun]:
     """Published training runs, by key."""
-    return _load("runs.toml", Run)
+    return _load("runs.toml", PublishedRun)
 
 
 @lru_cache(None)

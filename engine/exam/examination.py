@@ -28,7 +28,7 @@ from engine.mechanism import flops
 from engine.mechanism.memory import FULL
 from engine.step import cases, page_search, planner
 from engine.step.cases import Case, Layouts
-from engine.step.constraints import Limits, shards, spreads_experts
+from engine.step.constraints import AxisLimits, shards, spreads_experts
 from engine.step.layout import machine
 from engine.step.legality import leaves_gpus_over
 
@@ -208,11 +208,11 @@ def spec(seed: Real) -> Spec:
 
 def case(job: Spec) -> Case:
     """The spec's job for the planner, within what its software can run."""
-    return missions.case(job)._replace(within=Limits(job.software, able=tuple(abilities().values())))
+    return missions.case(job)._replace(within=AxisLimits(job.software, able=tuple(abilities().values())))
 
 
 # -- the layouts ---------------------------------------------------------------------------------------------
-class Choice(NamedTuple):
+class ChosenLayout(NamedTuple):
     """The reader's choices: one layout, or several as columns. The schedule, and whether tensor ranks also
     split experts, are chosen by the program."""
 
@@ -236,7 +236,7 @@ def crosses(job: Spec, *axes: Real) -> list[Truth]:
 FAULTS = (*missions.FAULTS, "the software must be able to run it")
 
 
-def faults(job: Spec, a: Choice) -> Truth:
+def faults(job: Spec, a: ChosenLayout) -> Truth:
     """Which of ``missions.FAULTS`` choices have under the simplest schedule, which makes the fewest
     demands."""
     return missions.faults(
@@ -245,7 +245,7 @@ def faults(job: Spec, a: Choice) -> Truth:
     )
 
 
-def refused(job: Spec, a: Choice) -> Real:
+def refused(job: Spec, a: ChosenLayout) -> Real:
     """The reason why the software cannot run a choice, by number: 0 its ZeRO stages, 1 the heads of keys and
     values, 2 the split of the layers, 3 the ranks of the experts, whether or not tensor ranks split them."""
     dp = missions.data_ranks(job, a.tp, a.pp, a.cp)
@@ -273,7 +273,7 @@ class Completed(NamedTuple):
     step_s: Real  # the step of the fastest setting that fits; NO_CEILING where none does
 
 
-def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
+def completed(job: Spec, choices: ChosenLayout, legal: Truth) -> Completed:
     """Several choices, completed; pure data parallelism for those that are not legal."""
     ones = 1.0 + 0.0 * choices.tp
     tp, pp, cp, ep = (ops.where(legal, axis, ones) for axis in choices[:4])
@@ -354,7 +354,7 @@ class Paper(NamedTuple):
     mfu: Real  # of both layouts, and at ``asked_s``
 
 
-def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
+def paper(job: Spec, choice: ChosenLayout, asked: Truth) -> Paper:
     """The costs and results of both layouts."""
     planners = best(job, asked)
     choices = exchanged(choice, planners)
@@ -378,7 +378,7 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     is_one = (np.min(alone) < limit_s) & (mine_s - np.min(alone) > MOST_OF_IT * (mine_s - np.min(pairs)))
     pair = ops.where(np.min(pairs) < limit_s, ALONE + np.argmin(pairs), float(len(CHANGES)))
     blamed = ops.where(is_one, np.argmin(alone), pair)
-    values = np.stack([getattr(planners, name) for name in Choice._fields])
+    values = np.stack([getattr(planners, name) for name in ChosenLayout._fields])
     return Paper(
         legal,
         ops.where(can_be_built[0], float(len(missions.FAULTS)), np.argmax(broken[:, 0])),
@@ -404,8 +404,8 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
 # choices that are replaced by the planner's to see why a step is slow: each choice alone, then pairs of axes
 # that can often be traded for each other
 PAIRS = (("tp", "pp"), ("pp", "cp"))
-CHANGES = (*((name,) for name in Choice._fields), *PAIRS)
-ALONE = len(Choice._fields)
+CHANGES = (*((name,) for name in ChosenLayout._fields), *PAIRS)
+ALONE = len(ChosenLayout._fields)
 MOST_OF_IT = 0.5  # a single choice that gains this share of what the best pair gains is named by itself
 
 
@@ -414,13 +414,13 @@ def is_held_back(found: Paper) -> Truth:
     return found.asked_s > found.step_s[1] * (1.0 + 1e-9)
 
 
-def exchanged(choice: Choice, planners: Layouts) -> Choice:
+def exchanged(choice: ChosenLayout, planners: Layouts) -> ChosenLayout:
     """The reader's choice, followed by that choice with each of CHANGES set to the planner's value, as
     columns."""
-    return Choice(
+    return ChosenLayout(
         *(
             np.stack([getattr(planners if name in some else choice, name) for some in ((), *CHANGES)])
-            for name in Choice._fields
+            for name in ChosenLayout._fields
         )
     )
 
@@ -430,7 +430,7 @@ def beyond_the_node(job: Spec, found: Paper) -> Truth:
     return cases.beyond_the_node(case(job), found.layouts)
 
 
-def losses_of(job: Spec, a: Layouts, cost: cases.Costs) -> Real:
+def losses_of(job: Spec, a: Layouts, cost: cases.LayoutCosts) -> Real:
     """The share of the planner's step that each of RESOURCES[1:] costs. The HBM's cost is recomputation for
     lack of memory, and the optimizer's reads and writes; traffic counts as the network's if a group spans
     several nodes."""
@@ -516,7 +516,7 @@ def by_hand(
     """The result of a layout for a spec, in plain numbers."""
     with check.trusted(), np.errstate(all="ignore"):  # an impossible layout is costed as well, but not shown
         return paper(
-            spec(float(seed)), Choice(*map(float, (tp, pp, cp, ep, zero, micro_batch, recompute))), True
+            spec(float(seed)), ChosenLayout(*map(float, (tp, pp, cp, ep, zero, micro_batch, recompute))), True
         )
 
 

@@ -24,7 +24,7 @@ from engine.mechanism import memory
 from engine.mechanism.cost import gpu_hours
 from engine.step import cases, planner
 from engine.step.cases import Case, Layouts
-from engine.step.constraints import Limits
+from engine.step.constraints import AxisLimits
 from engine.step.layout import Machine, machine
 from engine.step.legality import RULES, Facts
 
@@ -185,7 +185,7 @@ def case(mission: Mission | Spec) -> Case:
         mission.gpus,
         mission.batch,
         mission.seq,
-        Limits(able=frameworks.able("any")).of_any,
+        AxisLimits(able=frameworks.able("any")).of_any,
     )
 
 

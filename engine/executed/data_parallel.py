@@ -154,7 +154,7 @@ def best_bucket_bytes(
 
 
 # -- a step --------------------------------------------------------------------------------------------------
-class Step(NamedTuple):
+class DataParallelStep(NamedTuple):
     """Seconds of one data-parallel step."""
 
     forward_s: float  # all micro-batches
@@ -175,7 +175,7 @@ def step(
     first_bucket_bytes: Real | None = None,
     bytes_per_gradient: Real = 2.0,
     micro_batches: Real = 1,
-) -> Step:
+) -> DataParallelStep:
     """Forward 2·P·T and backward 4·P·T for each micro-batch; buckets are sent only during the last backward
     pass (no_sync).
 
@@ -193,7 +193,7 @@ def step(
     end = bucket_end_s(last, backward, ranks, wire_bytes_per_s, alpha_s, *cut)
     # the difference of two equal times may differ from zero in its last digit
     exposed = ops.maximum(0.0, end - backward)
-    return Step(
+    return DataParallelStep(
         micro_batches * forward,
         micro_batches * backward,
         sent_s(last, ranks, wire_bytes_per_s, alpha_s, *cut),
@@ -527,7 +527,7 @@ class Shares(NamedTuple):
 
 
 def shares(
-    at: Step, batch_tokens: Real, ranks: Real, critical_batch: Real, deviation_share: Real = 0.0
+    at: DataParallelStep, batch_tokens: Real, ranks: Real, critical_batch: Real, deviation_share: Real = 0.0
 ) -> Shares:
     """One step's time on ``ranks`` ranks, split by its value.
 

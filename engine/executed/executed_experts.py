@@ -43,7 +43,7 @@ class Experts:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class ExecutedLayer:
     """The result of a run: outputs, gradients, and the rows that each AllToAll moved, [source,
     destination]."""
 
@@ -102,7 +102,7 @@ def execute(
     gates: np.ndarray,
     experts: Experts,
     ranks: int,
-) -> Layer:
+) -> ExecutedLayer:
     """Forward and backward on ``ranks``, each with an equal part of the tokens and of the experts, in order.
 
     A rank reads only its own tokens and experts and what was sent to it. ``gates`` [token, k] weight the
@@ -122,7 +122,7 @@ def execute(
     results, combined = exchange([keeper.answer(*each) for keeper, *each in zip(keepers, arrived, which)])
     slopes, dispatched_back = exchange([sender.slopes() for sender in senders])
     returned, combined_back = exchange([keeper.learn(each) for keeper, each in zip(keepers, slopes)])
-    return Layer(
+    return ExecutedLayer(
         np.concatenate([sender.add_up(each, weigh=True) for sender, each in zip(senders, results)]),
         np.concatenate([sender.add_up(each, weigh=False) for sender, each in zip(senders, returned)]),
         np.concatenate([keeper.up_gradient for keeper in keepers]),

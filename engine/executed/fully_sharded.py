@@ -62,7 +62,7 @@ def replica_elements(params: Real, shard_ranks: Real, replicas: Real) -> Real:
 
 # -- a step, layer by layer ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Layer:
+class ShardedLayer:
     """The time and memory of one layer on one GPU; all layers are alike."""
 
     forward_s: float
@@ -87,7 +87,7 @@ def layer(
     gradient_bytes: Real = 2.0,
     recompute: Real = 0,
     rebuilt_bytes: Real = 0.0,
-) -> Layer:
+) -> ShardedLayer:
     """A layer with this many parameters: forward 2·P·T, backward 4·P·T, which with ``recompute`` 1 includes a
     second forward pass; gather and scatter by textbook rings.
 
@@ -107,7 +107,7 @@ def layer(
     def half_ring_s(size):
         return collectives.ring_all_reduce_s(size, ranks, wire_bytes_per_s, alpha_s) / 2
 
-    return Layer(
+    return ShardedLayer(
         forward_s,
         (2 + recompute) * forward_s,
         half_ring_s(params * weight_bytes),
@@ -127,7 +127,7 @@ def transformer_layer(
     wire_bytes_per_s: Real,
     alpha_s: Real,
     recompute: Real = 0,
-) -> Layer:
+) -> ShardedLayer:
     """``layer`` for one of a model's dense layers, in bf16 and with FlashAttention; ``recompute`` 1 keeps
     only its input and rebuilds the rest (``memory.kept_per_token``)."""
     kept = tokens * memory.kept_per_token(model, 1, 1, 1, memory.FULL * recompute, 1, 0)
@@ -369,7 +369,7 @@ def note(
     activations.append(activation_bytes)
 
 
-def run(at: Layer, layers: Real, prefetch: Real = 1, own: Any = None) -> dict:
+def run(at: ShardedLayer, layers: Real, prefetch: Real = 1, own: Any = None) -> dict:
     """``simulate_step`` for layers that are all like ``at``, in somebody's ``own`` order if one is given."""
     check.whole(layers=layers)
     check.whole(at_least=0, prefetch=prefetch)

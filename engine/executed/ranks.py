@@ -36,7 +36,7 @@ class Move(NamedTuple):
     how: str
 
 
-class Step(NamedTuple):
+class MoveStep(NamedTuple):
     """Moves that happen at the same time. A step may be empty, e.g. when a rank of a ring has nothing to
     send."""
 
@@ -58,24 +58,24 @@ class Transfer(NamedTuple):
     bytes: float
 
 
-class Memory(NamedTuple):
+class RankCells(NamedTuple):
     """Every rank's cells, and which ranks' data each of them sums up (all False: an empty cell)."""
 
     values: np.ndarray  # [rank, cell]
     holds: np.ndarray  # [rank, cell, contributor]
 
-    def copy(self) -> Memory:
+    def copy(self) -> RankCells:
         """The same contents in new buffers."""
-        return Memory(self.values.copy(), self.holds.copy())
+        return RankCells(self.values.copy(), self.holds.copy())
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ExecutedRun:
     """An executed collective. State 0 is before the first step, state k after k steps."""
 
     name: str
-    before: Memory
-    steps: tuple[Step, ...]
+    before: RankCells
+    steps: tuple[MoveStep, ...]
     pieces: tuple[tuple[int, int], ...]  # [start, stop) of each chunk
     outputs: tuple[tuple[int, int] | None, ...]  # the cells that are each rank's result; None for no result
     cell_bytes: float
@@ -86,7 +86,7 @@ class Run:
         return len(self.before.values)
 
     @cached_property
-    def states(self) -> tuple[Memory, ...]:
+    def states(self) -> tuple[RankCells, ...]:
         """Every rank's memory before the run and after each step."""
         states = [self.before]
         for step in self.steps:
@@ -180,24 +180,24 @@ class Run:
 
 def execute(
     name: str,
-    before: Memory,
-    steps: list[Step],
+    before: RankCells,
+    steps: list[MoveStep],
     pieces: list[tuple[int, int]],
     outputs: Sequence[tuple[int, int] | None],
     cell_bytes: float = 4.0,
-) -> Run:
+) -> ExecutedRun:
     """Run the schedule. ValueError if it would count a contribution twice, or send data that the sender does
     not have."""
     check.positive(cell_bytes=cell_bytes)
     kept = tuple(
-        Step(phase, tuple(move for move in moves if move.stop > move.start)) for phase, moves in steps
+        MoveStep(phase, tuple(move for move in moves if move.stop > move.start)) for phase, moves in steps
     )
-    run = Run(name, before, kept, tuple(pieces), tuple(outputs), cell_bytes)
+    run = ExecutedRun(name, before, kept, tuple(pieces), tuple(outputs), cell_bytes)
     run.states  # noqa: B018  run now, so that a wrong schedule never becomes a Run
     return run
 
 
-def _after(memory: Memory, step: Step) -> Memory:
+def _after(memory: RankCells, step: MoveStep) -> RankCells:
     """The memory after all messages of a step have arrived: all are read before any is written."""
     messages = [
         (
@@ -228,7 +228,7 @@ def _after(memory: Memory, step: Step) -> Memory:
 
 
 # -- buffers -------------------------------------------------------------------------------------------------
-def full_memory(buffers: Iterable[ArrayLike]) -> Memory:
+def full_memory(buffers: Iterable[ArrayLike]) -> RankCells:
     """Every rank's own buffer, all of the same length, where each cell holds the rank's own contribution."""
     rows = [np.asarray(row) for row in buffers]
     if len({row.shape for row in rows}) > 1:
@@ -241,12 +241,12 @@ def full_memory(buffers: Iterable[ArrayLike]) -> Memory:
     if not (np.issubdtype(values.dtype, np.number) and np.isfinite(values).all()):
         raise ValueError("buffers must be finite numbers, got something else among them")
     ranks, cells = values.shape
-    return Memory(values, np.repeat(np.eye(ranks, dtype=bool)[:, None, :], cells, axis=1))
+    return RankCells(values, np.repeat(np.eye(ranks, dtype=bool)[:, None, :], cells, axis=1))
 
 
-def emptied(memory: Memory, keeps: np.ndarray) -> Memory:
+def emptied(memory: RankCells, keeps: np.ndarray) -> RankCells:
     """The same memory with only the cells marked in ``keeps`` [rank, cell]; the others are empty."""
-    return Memory(np.where(keeps, memory.values, 0), memory.holds & keeps[:, :, None])
+    return RankCells(np.where(keeps, memory.values, 0), memory.holds & keeps[:, :, None])
 
 
 def example(ranks: int, cells: int) -> np.ndarray:
@@ -257,7 +257,9 @@ def example(ranks: int, cells: int) -> np.ndarray:
 
 
 # -- time ----------------------------------------------------------------------------------------------------
-def step_times_s(run: Run, alpha_s: float, bytes_per_s: float, uses: np.ndarray | None = None) -> np.ndarray:
+def step_times_s(
+    run: ExecutedRun, alpha_s: float, bytes_per_s: float, uses: np.ndarray | None = None
+) -> np.ndarray:
     """[step]: alpha, plus the busiest rank's sending or receiving time at the link's one-way rate (Hockney
     1994).
 
@@ -272,7 +274,7 @@ def step_times_s(run: Run, alpha_s: float, bytes_per_s: float, uses: np.ndarray 
     return np.where(busiest > 0, alpha_s, 0.0) + busiest * run.cell_bytes / bytes_per_s
 
 
-def time_s(run: Run, alpha_s: float, bytes_per_s: float) -> float:
+def time_s(run: ExecutedRun, alpha_s: float, bytes_per_s: float) -> float:
     """The time of the whole run if all links are alike: each step waits for its slowest rank."""
     return float(step_times_s(run, alpha_s, bytes_per_s).sum())
 
@@ -285,7 +287,7 @@ def same_node(ranks: int, gpus_per_node: int) -> np.ndarray:
 
 
 def two_level_time_s(
-    run: Run,
+    run: ExecutedRun,
     gpus_per_node: int,
     link_alpha_s: float,
     link_bytes_per_s: float,
@@ -303,7 +305,7 @@ def two_level_time_s(
     )
 
 
-def bytes_by_wire(run: Run, gpus_per_node: int) -> tuple[np.ndarray, np.ndarray]:
+def bytes_by_wire(run: ExecutedRun, gpus_per_node: int) -> tuple[np.ndarray, np.ndarray]:
     """([rank], [rank]): bytes that each rank sent inside its node, and through its NIC."""
     inside = same_node(run.ranks, gpus_per_node)
     return (run.link_bytes * inside).sum(axis=1), (run.link_bytes * ~inside).sum(axis=1)

@@ -1,8 +1,8 @@
 """An executed collective as frames of an animation: what each cell shows, and what is on the wires, at any
 moment.
 
-``frames`` turns a ``ranks.Run`` into arrays of a fixed size, so that runs of different lengths fit one table.
-The other functions read such arrays at a moment measured in steps: 2.5 is halfway through the third. They
+``frames`` turns a ``ranks.ExecutedRun`` into arrays of a fixed size, so that runs of different lengths fit
+one table. The other functions read such arrays at a moment measured in steps: 2.5 is halfway through the third. They
 accept symbols.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.base import check
 from engine.base.types import Real
-from engine.executed.ranks import ADD, Run
+from engine.executed.ranks import ADD, ExecutedRun
 
 NEVER = 1e6  # a state that no run reaches, for changes that do not happen
 
@@ -33,7 +33,7 @@ class Frames(NamedTuple):
     carried: np.ndarray  # [step, rank]: chunks that the links into each rank have carried before the step
 
 
-def frames(run: Run, size: int, steps: int, changes: int = 2) -> Frames:
+def frames(run: ExecutedRun, size: int, steps: int, changes: int = 2) -> Frames:
     """The run as arrays for ``size`` ranks and chunks and ``steps`` steps. Each chunk must be one cell."""
     check.whole(size=size, steps=steps, changes=changes)
     cells = run.values.shape[2]
@@ -140,7 +140,7 @@ class Exchange(NamedTuple):
     steps: np.ndarray  # steps in which something is sent
 
 
-def exchange(run: Run, size: int, pieces: int) -> Exchange:
+def exchange(run: ExecutedRun, size: int, pieces: int) -> Exchange:
     """The start and end of a run whose buffer is ``pieces`` cells; a separate receive buffer is shown in the
     same places."""
     check.whole(size=size, pieces=pieces)

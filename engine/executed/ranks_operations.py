@@ -1,8 +1,8 @@
 """The seven collective primitives, and AllReduce by five algorithms, each executed on one numpy buffer per
 rank.
 
-Each function returns a ``ranks.Run``: results, every state on the way, the log of transfers, bytes on each
-link. Semantics are NCCL's (user guide, Collective Operations): pieces of a buffer belong to the ranks in
+Each function returns a ``ranks.ExecutedRun``: results, every state on the way, the log of transfers, bytes on
+each link. Semantics are NCCL's (user guide, Collective Operations): pieces of a buffer belong to the ranks in
 order.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.base import check
 from engine.executed import ranks_schedules as schedules
-from engine.executed.ranks import Memory, Run, emptied, execute, full_memory
+from engine.executed.ranks import ExecutedRun, RankCells, emptied, execute, full_memory
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ALGORITHMS = ("ring", "tree", "double_tree", "halving_doubling", "two_level")
 
 
-def broadcast(buffers: np.ndarray, root: int = 0, chunks: int | None = None, cell_bytes: float = 4.0) -> Run:
+def broadcast(
+    buffers: np.ndarray, root: int = 0, chunks: int | None = None, cell_bytes: float = 4.0
+) -> ExecutedRun:
     """The root's buffer reaches every rank, in chunks (by default one per rank) along a chain."""
     memory, pieces = _rooted(buffers, root, chunks)
     at_root = np.zeros(memory.values.shape, dtype=bool)
@@ -34,7 +36,9 @@ def broadcast(buffers: np.ndarray, root: int = 0, chunks: int | None = None, cel
     return execute("broadcast", emptied(memory, at_root), steps, pieces, [(0, cells)] * ranks, cell_bytes)
 
 
-def reduce(buffers: np.ndarray, root: int = 0, chunks: int | None = None, cell_bytes: float = 4.0) -> Run:
+def reduce(
+    buffers: np.ndarray, root: int = 0, chunks: int | None = None, cell_bytes: float = 4.0
+) -> ExecutedRun:
     """The sum of all buffers reaches the root; the others get nothing."""
     memory, pieces = _rooted(buffers, root, chunks)
     ranks, cells = memory.values.shape
@@ -42,7 +46,7 @@ def reduce(buffers: np.ndarray, root: int = 0, chunks: int | None = None, cell_b
     return execute("reduce", memory, schedules.chain_reduce(ranks, root, pieces), pieces, outputs, cell_bytes)
 
 
-def reduce_scatter(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> Run:
+def reduce_scatter(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> ExecutedRun:
     """Each rank gets its piece of the sum of all buffers, by a ring."""
     memory = full_memory(buffers)
     ranks, cells = memory.values.shape
@@ -51,7 +55,7 @@ def reduce_scatter(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> Run
     return execute("reduce_scatter", memory, steps, pieces, pieces, cell_bytes)
 
 
-def all_gather(rank_pieces: Sequence[np.ndarray], cell_bytes: float = 4.0) -> Run:
+def all_gather(rank_pieces: Sequence[np.ndarray], cell_bytes: float = 4.0) -> ExecutedRun:
     """Every rank gets the pieces of all ranks, in order, by a ring. Pieces may differ in length."""
     lengths = [len(piece) for piece in rank_pieces]
     ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
@@ -64,7 +68,7 @@ def all_gather(rank_pieces: Sequence[np.ndarray], cell_bytes: float = 4.0) -> Ru
     return execute("all_gather", memory, steps, pieces, [(0, ends[-1])] * ranks, cell_bytes)
 
 
-def all_to_all(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> Run:
+def all_to_all(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> ExecutedRun:
     """Block j of rank i becomes block i of rank j, by pairwise exchange. Cells [0, S) send, cells [S, 2S)
     receive."""
     sent = full_memory(buffers)
@@ -74,18 +78,18 @@ def all_to_all(buffers: Iterable[ArrayLike], cell_bytes: float = 4.0) -> Run:
             f"buffers must have a multiple of {ranks} cells, one block for each rank, got {cells}"
         )
     block = cells // ranks
-    received = Memory(np.zeros_like(sent.values), np.zeros_like(sent.holds))
+    received = RankCells(np.zeros_like(sent.values), np.zeros_like(sent.holds))
     for rank in range(ranks):  # a rank's block for itself is not sent
         own = slice(rank * block, (rank + 1) * block)
         received.values[rank, own], received.holds[rank, own] = sent.values[rank, own], sent.holds[rank, own]
-    memory = Memory(*(np.concatenate(pair, axis=1) for pair in zip(sent, received)))
+    memory = RankCells(*(np.concatenate(pair, axis=1) for pair in zip(sent, received)))
     steps, pieces = schedules.pairwise_all_to_all(ranks, block), schedules.cut(2 * cells, 2 * ranks)
     return execute("all_to_all", memory, steps, pieces, [(cells, 2 * cells)] * ranks, cell_bytes)
 
 
 def send_recv(
     buffers: np.ndarray, source: int = 0, destination: int | None = None, cell_bytes: float = 4.0
-) -> Run:
+) -> ExecutedRun:
     """One rank's buffer goes to one other (by default the next), as between pipeline stages."""
     memory = full_memory(buffers)
     ranks, cells = memory.values.shape
@@ -94,7 +98,7 @@ def send_recv(
     at_source = np.zeros(memory.values.shape, dtype=bool)
     at_source[source] = True
     whole = schedules.Move(source, to, 0, cells, 0, schedules.PUT)
-    steps = [schedules.Step(schedules.SEND, (whole,))] if to != source else []
+    steps = [schedules.MoveStep(schedules.SEND, (whole,))] if to != source else []
     outputs = [(0, cells) if rank == to else None for rank in range(ranks)]
     return execute("send_recv", emptied(memory, at_source), steps, [(0, cells)], outputs, cell_bytes)
 
@@ -106,7 +110,7 @@ def all_reduce(
     gpus_per_node: int | None = None,
     cell_bytes: float = 4.0,
     nearest_first: bool = True,
-) -> Run:
+) -> ExecutedRun:
     """Every rank gets the sum of all buffers.
 
     ``chunks`` cuts the ring's buffer (by default into one per rank) or each tree's half (by default into

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from engine.executed.ranks import ADD, PUT, Move, Step
+from engine.executed.ranks import ADD, PUT, Move, MoveStep
 
 SCATTER, GATHER = "reduce-scatter", "all-gather"
 REDUCE, BROADCAST, EXCHANGE, SEND = "reduce", "broadcast", "all-to-all", "send"
@@ -24,10 +24,10 @@ def cut(cells: int, count: int, start: int = 0) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
-def at_once(*schedules: list[Step]) -> list[Step]:
+def at_once(*schedules: list[MoveStep]) -> list[MoveStep]:
     """Schedules of disjoint sets of ranks, run in parallel; all have the same number of steps."""
     return [
-        Step(steps[0].phase, tuple(move for step in steps for move in step.moves))
+        MoveStep(steps[0].phase, tuple(move for step in steps for move in step.moves))
         for steps in zip(*schedules, strict=True)
     ]
 
@@ -39,7 +39,7 @@ def _move(source, destination, piece, how) -> Move:
 # -- rings (Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms, section 3) ---------------------
 def ring_reduce_scatter(
     members: Sequence[int], pieces: list[tuple[int, int]], phase: str = SCATTER
-) -> list[Step]:
+) -> list[MoveStep]:
     """n−1 steps: each rank passes a partial sum to the next, which adds its own. Chunk c ends up complete at
     member c mod n.
 
@@ -48,7 +48,7 @@ def ring_reduce_scatter(
     """
     n = len(members)
     return [
-        Step(
+        MoveStep(
             phase,
             tuple(
                 _move(members[i], members[(i + 1) % n], pieces[c], ADD)
@@ -61,11 +61,13 @@ def ring_reduce_scatter(
     ]
 
 
-def ring_all_gather(members: Sequence[int], pieces: list[tuple[int, int]], phase: str = GATHER) -> list[Step]:
+def ring_all_gather(
+    members: Sequence[int], pieces: list[tuple[int, int]], phase: str = GATHER
+) -> list[MoveStep]:
     """n−1 steps: each rank passes on the chunk that it last received; chunk c starts at member c mod n."""
     n = len(members)
     return [
-        Step(
+        MoveStep(
             phase,
             tuple(
                 _move(members[i], members[(i + 1) % n], pieces[c], PUT)
@@ -78,31 +80,31 @@ def ring_all_gather(members: Sequence[int], pieces: list[tuple[int, int]], phase
     ]
 
 
-def ring_all_reduce(members: range, pieces: list[tuple[int, int]]) -> list[Step]:
+def ring_all_reduce(members: range, pieces: list[tuple[int, int]]) -> list[MoveStep]:
     """Ring ReduceScatter, then ring AllGather: 2(n−1) steps, in which each link carries 2(n−1)/n of the
     buffer."""
     return ring_reduce_scatter(members, pieces) + ring_all_gather(members, pieces)
 
 
-def chain_broadcast(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[Step]:
+def chain_broadcast(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[MoveStep]:
     """From the root along the ring, chunk after chunk: n−2+chunks steps (NCCL's ring Broadcast)."""
     order = [(root + i) % ranks for i in range(ranks)]
     return _staggered(BROADCAST, order, pieces, PUT)
 
 
-def chain_reduce(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[Step]:
+def chain_reduce(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[MoveStep]:
     """Along the ring to the root, where each rank adds its own buffer: the chain of ``chain_broadcast`` in
     reverse (NCCL's ring Reduce)."""
     order = [(root + 1 + i) % ranks for i in range(ranks)]
     return _staggered(REDUCE, order, pieces, ADD)
 
 
-def _staggered(phase, order, pieces, how) -> list[Step]:
+def _staggered(phase, order, pieces, how) -> list[MoveStep]:
     """Steps in which chunk c crosses hop h of the order in step c + h."""
     hops = list(itertools.pairwise(order))
     steps = len(hops) + len(pieces) - 1 if hops else 0
     return [
-        Step(
+        MoveStep(
             phase,
             tuple(
                 _move(*hop, pieces[step - h], how)
@@ -114,7 +116,7 @@ def _staggered(phase, order, pieces, how) -> list[Step]:
     ]
 
 
-def pairwise_all_to_all(ranks: int, block: int) -> list[Step]:
+def pairwise_all_to_all(ranks: int, block: int) -> list[MoveStep]:
     """n−1 steps: in step k each rank sends the block for the rank k places after it, and receives from the
     one k places before it.
 
@@ -122,7 +124,7 @@ def pairwise_all_to_all(ranks: int, block: int) -> list[Step]:
     sender's index. Thakur, Rabenseifner and Gropp 2005 section 4.3, the algorithm for long messages.
     """
     return [
-        Step(
+        MoveStep(
             EXCHANGE,
             tuple(
                 Move(
@@ -141,7 +143,7 @@ def pairwise_all_to_all(ranks: int, block: int) -> list[Step]:
 
 
 # -- halving and doubling ------------------------------------------------------------------------------------
-def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = True) -> list[Step]:
+def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = True) -> list[MoveStep]:
     """Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp 2005, section 4.5).
 
     Neighbours exchange half of the buffer, then ranks two apart a quarter, then four apart …: log2 n steps,
@@ -158,9 +160,15 @@ def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = Tr
     if nearest_first:
         members = _bit_reversed(members)
     whole = (0, cells)
-    fold = [Step("fold", tuple(_move(2 * i + 1, 2 * i, whole, ADD) for i in range(excess)))] if excess else []
+    fold = (
+        [MoveStep("fold", tuple(_move(2 * i + 1, 2 * i, whole, ADD) for i in range(excess)))]
+        if excess
+        else []
+    )
     unfold = (
-        [Step("unfold", tuple(_move(2 * i, 2 * i + 1, whole, PUT) for i in range(excess)))] if excess else []
+        [MoveStep("unfold", tuple(_move(2 * i, 2 * i + 1, whole, PUT) for i in range(excess)))]
+        if excess
+        else []
     )
     return fold + _halving(members, cells) + _doubling(members, cells) + unfold
 
@@ -173,13 +181,13 @@ def _bit_reversed(members) -> list[int]:
     return _bit_reversed(members[::2]) + _bit_reversed(members[1::2])
 
 
-def _halving(members, cells: int) -> list[Step]:
+def _halving(members, cells: int) -> list[MoveStep]:
     """Member i ends with the sum of chunk i: it keeps the half that contains it and sends the other to its
     partner."""
     pieces, steps, reach = cut(cells, len(members)), [], len(members) // 2
     while reach:
         steps.append(
-            Step(
+            MoveStep(
                 SCATTER,
                 tuple(
                     _move(member, members[i ^ reach], _block(pieces, i ^ reach, reach), ADD)
@@ -191,12 +199,12 @@ def _halving(members, cells: int) -> list[Step]:
     return steps
 
 
-def _doubling(members, cells: int) -> list[Step]:
+def _doubling(members, cells: int) -> list[MoveStep]:
     """The way back from ``_halving``: the complete part of the buffer doubles in every step."""
     pieces, steps, reach = cut(cells, len(members)), [], 1
     while reach < len(members):
         steps.append(
-            Step(
+            MoveStep(
                 GATHER,
                 tuple(
                     _move(member, members[i ^ reach], _block(pieces, i, reach), PUT)
@@ -215,13 +223,13 @@ def _block(pieces, i: int, size: int) -> tuple[int, int]:
 
 
 # -- trees ---------------------------------------------------------------------------------------------------
-def binomial_reduce(ranks: int, root: int, cells: int) -> list[Step]:
+def binomial_reduce(ranks: int, root: int, cells: int) -> list[MoveStep]:
     """⌈log2 n⌉ steps: in each, half of the ranks that still hold a sum send it to the other half."""
     steps, reach = [], 1
     while reach < ranks:
         senders = list(range(reach, ranks, 2 * reach))
         steps.append(
-            Step(
+            MoveStep(
                 REDUCE,
                 tuple(
                     _move((i + root) % ranks, (i - reach + root) % ranks, (0, cells), ADD) for i in senders
@@ -232,11 +240,11 @@ def binomial_reduce(ranks: int, root: int, cells: int) -> list[Step]:
     return steps
 
 
-def binomial_broadcast(ranks: int, root: int, cells: int) -> list[Step]:
+def binomial_broadcast(ranks: int, root: int, cells: int) -> list[MoveStep]:
     """⌈log2 n⌉ steps: in each, every rank that has the buffer sends it to one that does not."""
     there = reversed(binomial_reduce(ranks, root, cells))
     return [
-        Step(
+        MoveStep(
             BROADCAST, tuple(Move(m.destination, m.source, m.start, m.stop, m.into, PUT) for m in step.moves)
         )
         for step in there
@@ -283,7 +291,7 @@ def depths(parents: list[int | None]) -> list[int]:
     return [depth(rank) for rank in range(len(parents))]
 
 
-def tree_all_reduce(parents: list[int | None], pieces: list[tuple[int, int]]) -> list[Step]:
+def tree_all_reduce(parents: list[int | None], pieces: list[tuple[int, int]]) -> list[MoveStep]:
     """Up to the root and down again, chunk after chunk: 2·depth + chunks − 1 steps; a rank serves all its
     links at the same time.
 
@@ -300,10 +308,10 @@ def tree_all_reduce(parents: list[int | None], pieces: list[tuple[int, int]]) ->
             if parent is not None:
                 moves[c + depth - below[rank]].append(_move(rank, parent, piece, ADD))
                 moves[c + depth + below[rank] - 1].append(_move(parent, rank, piece, PUT))
-    return [Step("reduce and broadcast", at_once) for at_once in moves]
+    return [MoveStep("reduce and broadcast", at_once) for at_once in moves]
 
 
-def double_tree_all_reduce(ranks: int, cells: int, chunks: int) -> list[Step]:
+def double_tree_all_reduce(ranks: int, cells: int, chunks: int) -> list[MoveStep]:
     """Each half of the buffer through its own tree, in ``chunks`` chunks."""
     halves = cut(cells, 2)
     return at_once(
@@ -315,7 +323,7 @@ def double_tree_all_reduce(ranks: int, cells: int, chunks: int) -> list[Step]:
 
 
 # -- two levels ----------------------------------------------------------------------------------------------
-def two_level_all_reduce(nodes: int, gpus_per_node: int, cells: int) -> list[Step]:
+def two_level_all_reduce(nodes: int, gpus_per_node: int, cells: int) -> list[MoveStep]:
     """ReduceScatter in every node, a ring AllReduce of each GPU's piece across the nodes, AllGather in every
     node.
 

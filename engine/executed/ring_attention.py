@@ -160,7 +160,7 @@ def ulysses(
 
 
 # -- frames of an animation ----------------------------------------------------------------------------------
-class Frames(NamedTuple):
+class RingFrames(NamedTuple):
     """A ring's running softmax padded to ``most`` ranks, for one head and values of width one; flat
     arrays."""
 
@@ -171,7 +171,7 @@ class Frames(NamedTuple):
     differences: np.ndarray  # [state]
 
 
-def frames(run: RingRun, most: int) -> Frames:
+def frames(run: RingRun, most: int) -> RingFrames:
     """The run as arrays for ``most`` ranks; states after its last repeat the last one."""
     block = run.positions.shape[1]
     found = np.zeros((3, most + 1, most, block))
@@ -186,10 +186,10 @@ def frames(run: RingRun, most: int) -> Frames:
     dense = np.zeros((most, block))
     dense[: len(run.positions)] = run.dense[0, run.positions, 0]
     differences = np.concatenate([run.differences, np.full(most + 1 - len(run.states), run.differences[-1])])
-    return Frames(*(column.ravel() for column in (*found, dense, differences)))
+    return RingFrames(*(column.ravel() for column in (*found, dense, differences)))
 
 
-def example_frames(ring_ranks: int, block: int, order: int, most: int) -> Frames:
+def example_frames(ring_ranks: int, block: int, order: int, most: int) -> RingFrames:
     """A ring over the example, with ``block`` tokens on each rank."""
     return frames(ring(*example(1, ring_ranks * block), ring_ranks, order), most)
 

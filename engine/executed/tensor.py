@@ -18,7 +18,7 @@ import numpy as np
 from engine.base import check, ops
 from engine.base.types import Real
 from engine.executed import ranks_operations as operations
-from engine.executed.ranks import Run
+from engine.executed.ranks import ExecutedRun
 from engine.mechanism.interconnect import Wires, all_reduce_s, ranks_per_node
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ EXAMPLE = (
 
 # -- executed ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class Split:
+class CutProduct:
     """A product that was cut: what each rank had, what it computed, how the parts were joined, and the dense
     product to compare with."""
 
@@ -50,7 +50,7 @@ class Split:
     partial: tuple[np.ndarray, ...]  # each rank's product with its piece of B, before the last collective
     result: np.ndarray
     dense: np.ndarray
-    joins: tuple[Run, ...]  # the collectives, in order
+    joins: tuple[ExecutedRun, ...]  # the collectives, in order
 
     @property
     def max_difference(self) -> float:
@@ -96,7 +96,7 @@ def split_product(
     order: str = COLUMN_ROW,
     f: Callable[..., Any] = gelu,
     value_bytes: float = VALUE_BYTES,
-) -> Split:
+) -> CutProduct:
     """f(X·A)·B on ``ranks`` ranks, each with its piece of A and B; every rank has all of X."""
     check.one_of(ORDERS, order=order)
     x, a, b = (np.asarray(matrix, dtype=float) for matrix in (x, a, b))
@@ -108,12 +108,12 @@ def split_product(
     return (_column_row if order == COLUMN_ROW else _row_column)(x, a, b, ranks, f, value_bytes, dense)
 
 
-def _column_row(x, a, b, ranks, f, value_bytes, dense) -> Split:
+def _column_row(x, a, b, ranks, f, value_bytes, dense) -> CutProduct:
     _require_divides(ranks, "columns of a", a.shape[1])
     a_pieces, b_pieces = np.split(a, ranks, axis=1), np.split(b, ranks, axis=0)
     products, inner, partial = column_row_parts(x, a_pieces, b_pieces, f)
     result, join = _summed(partial, value_bytes)
-    return Split(
+    return CutProduct(
         COLUMN_ROW,
         tuple(a_pieces),
         tuple(b_pieces),
@@ -133,7 +133,7 @@ def column_row_parts(x: Any, a_pieces: Any, b_pieces: Any, f: Callable[..., Any]
     return products, inner, [values @ piece for values, piece in zip(inner, b_pieces)]
 
 
-def _row_column(x, a, b, ranks, f, value_bytes, dense) -> Split:
+def _row_column(x, a, b, ranks, f, value_bytes, dense) -> CutProduct:
     _require_divides(ranks, "rows of a", a.shape[0])
     _require_divides(ranks, "columns of b", b.shape[1])
     a_pieces, b_pieces = np.split(a, ranks, axis=0), np.split(b, ranks, axis=1)
@@ -144,7 +144,7 @@ def _row_column(x, a, b, ranks, f, value_bytes, dense) -> Split:
     # a rank's columns are sent as rows, because the pieces of a buffer are contiguous
     second = operations.all_gather([part.T.ravel() for part in partial], cell_bytes=value_bytes)
     result = second.each_result[0].reshape(b.shape[1], x.shape[0]).T
-    return Split(
+    return CutProduct(
         ROW_COLUMN,
         tuple(a_pieces),
         tuple(b_pieces),
@@ -166,7 +166,7 @@ def split_attention(
     heads: int,
     ranks: int,
     value_bytes: float = VALUE_BYTES,
-) -> Split:
+) -> CutProduct:
     """Causal attention with whole heads on each rank: Wq, Wk and Wv by columns, Wo by rows, one AllReduce.
 
     ``a_pieces`` hold a rank's Wq, Wk and Wv side by side, ``products`` its queries, keys and values,
@@ -182,7 +182,7 @@ def split_attention(
     partial = [values @ piece for values, piece in zip(inner, b_pieces)]
     result, join = _summed(partial, value_bytes)
     a_pieces = [np.hstack(pieces) for pieces in zip(*cut)]
-    return Split(
+    return CutProduct(
         COLUMN_ROW,
         tuple(a_pieces),
         tuple(b_pieces),
@@ -217,7 +217,7 @@ def _require_divides(ranks, what, count) -> None:
         raise ValueError(f"ranks must divide the {count} {what}, got {ranks}")
 
 
-class Held(NamedTuple):
+class HeldPieces(NamedTuple):
     """What each rank held in a split product, each piece at its place in the whole matrix, and padded to a
     fixed number of ranks."""
 
@@ -231,7 +231,7 @@ class Held(NamedTuple):
     last_places: np.ndarray  # [0]: the difference between result and dense product
 
 
-def held(split: Split, most: int) -> Held:
+def held(split: CutProduct, most: int) -> HeldPieces:
     """A split product in arrays of one shape, whatever the order and the number of ranks."""
     check.whole(most=most)
     check.non_negative(ranks_left_over=most - len(split.products))
@@ -239,7 +239,7 @@ def held(split: Split, most: int) -> Held:
     inner = np.hstack(split.inner) if whole else split.inner[0]
     products = _placed(split.products, inner.shape[1], most)
     partial = _placed(split.partial, split.dense.shape[1], most)
-    return Held(*products, inner, *partial, split.result, split.dense, np.array([split.last_places]))
+    return HeldPieces(*products, inner, *partial, split.result, split.dense, np.array([split.last_places]))
 
 
 def _placed(pieces, width, most):
@@ -283,7 +283,7 @@ def row_column_bytes(
 
 
 # -- time of a layer -----------------------------------------------------------------------------------------
-class Layer(NamedTuple):
+class LayerShape(NamedTuple):
     """One transformer layer and its input, described by the ratios that models have in common."""
 
     tokens: float
@@ -293,10 +293,10 @@ class Layer(NamedTuple):
     heads: float
 
 
-def layer(hidden: Real, ffn_ratio: Real, batch: Real, seq: Real, head_dim: Real = 128) -> Layer:
+def layer(hidden: Real, ffn_ratio: Real, batch: Real, seq: Real, head_dim: Real = 128) -> LayerShape:
     """A layer of width h with F = ratio·h and heads of 128, for ``batch`` sequences of ``seq`` tokens."""
     check.positive(hidden=hidden, ffn_ratio=ffn_ratio, batch=batch, seq=seq, head_dim=head_dim)
-    return Layer(batch * seq, hidden, ffn_ratio * hidden, seq, ops.floor(hidden / head_dim))
+    return LayerShape(batch * seq, hidden, ffn_ratio * hidden, seq, ops.floor(hidden / head_dim))
 
 
 def layer_flops(

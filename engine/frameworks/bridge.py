@@ -25,7 +25,7 @@ from engine.frameworks.writing import Words, keys_of
 
 if TYPE_CHECKING:
     from engine.frameworks.described import Launch
-    from engine.step.cases import Run
+    from engine.step.cases import ExportedRun
 
 # what a group sets by Megatron-LM's arguments, with underscores: our names
 GROUPS = {
@@ -131,7 +131,7 @@ def own_key(key: str) -> str:
     return f"{GROUP_OF.get(key, 'model')}.{key.replace('-', '_')}"
 
 
-def written(run: Run, recipe: str = "") -> str:
+def written(run: ExportedRun, recipe: str = "") -> str:
     """The overrides that give a recipe this layout and batch.
 
     The recipe, which brings the model, is the one that is named, or the one that is called like the model.

@@ -14,7 +14,7 @@ from engine.frameworks.writing import Words, keys_of
 from engine.step.constraints import Ability
 
 if TYPE_CHECKING:
-    from engine.step.cases import Run
+    from engine.step.cases import ExportedRun
 
 FIELDS = {
     "train_batch_size": Field("global_batch"),
@@ -53,7 +53,7 @@ which are built in code there: take the Megatron-LM arguments or the torchtitan 
 ON_A_LINE = ("bf16",)  # sections that are written on a line
 
 
-def written(run: Run, words: Any = Words) -> str:
+def written(run: ExportedRun, words: Any = Words) -> str:
     """The part of a layout that the JSON expresses: batch, precision and ZeRO stage, counted over the
     data-parallel ranks. Its other axes are set in code, and ZeRO 2 and 3 do not work with its pipeline, so a
     layout that combines them is not written."""

@@ -27,7 +27,7 @@ from engine.step.layout import Job, Layout, recipe_of
 
 if TYPE_CHECKING:
     from engine.frameworks.described import Launch
-    from engine.step.cases import Run
+    from engine.step.cases import ExportedRun
 
 TRAINER = {
     "per_device_train_batch_size": Field("micro_batch"),
@@ -249,7 +249,7 @@ def takes_roots(launch: Launch) -> bool:
     return not of_deepspeed and not any(mark in str(optimizer.value).lower() for mark in WITHOUT_A_ROOT)
 
 
-def training_arguments(run: Run, words: Any = Words) -> str:
+def training_arguments(run: ExportedRun, words: Any = Words) -> str:
     """What DeepSpeed's JSON cannot hold of a layout, as TrainingArguments in YAML: the batch, recomputation,
     the length of a sequence (of TRL's SFTConfig) and the loss."""
     n = words.plain

@@ -67,7 +67,7 @@ class Pool(NamedTuple):
     of: Replica
 
 
-class Serving(Framework):
+class ServerCommand(Framework):
     """A server: the word that starts it, and its flags."""
 
     serves = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework
-from engine.frameworks.servers import READS, Pool, Serving, command, each
+from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FIELDS = {
 }
 
 
-class Sglang(Serving):
+class Sglang(ServerCommand):
     """With data-parallel attention all tensor ranks share the experts, and attention divides them into
     groups."""
 

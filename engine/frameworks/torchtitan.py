@@ -26,7 +26,7 @@ from engine.step.layout import Job, Layout
 
 if TYPE_CHECKING:
     from engine.frameworks.described import Launch
-    from engine.step.cases import Run
+    from engine.step.cases import ExportedRun
 
 FIELDS = {
     "model.name": Field("model_name", TEXT),
@@ -278,7 +278,7 @@ def place_of(key: str) -> float:
     return 1.0 + list(BY_NAME).index(key) if key in BY_NAME else 0.0
 
 
-def written(run: Run, words: Any = Words, place: Real | None = None) -> str:
+def written(run: ExportedRun, words: Any = Words, place: Real | None = None) -> str:
     """A job file: training, parallelism and activation checkpointing. ``place`` is the model's among those
     that torchtitan has by name (``place_of``), where its key does not say so; for one that it has not, the
     reader has to fill in name and flavor."""

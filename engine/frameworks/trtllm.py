@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.frameworks.framework import Framework
-from engine.frameworks.servers import Pool, Serving, command, each, stored_in_4_bits
+from engine.frameworks.servers import Pool, ServerCommand, command, each, stored_in_4_bits
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Field
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ FIELDS = {
 }
 
 
-class Trtllm(Serving):
+class Trtllm(ServerCommand):
     """What is not a flag stands in the file of ``--config``."""
 
     key = "trtllm"

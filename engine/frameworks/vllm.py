@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework
-from engine.frameworks.servers import READS, Pool, Serving, command, each
+from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field
 from engine.mechanism import memory
 
@@ -53,7 +53,7 @@ KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
 
-class Vllm(Serving):
+class Vllm(ServerCommand):
     """Its data-parallel ranks share experts where that is asked."""
 
     key = "vllm"

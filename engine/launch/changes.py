@@ -14,7 +14,7 @@ from engine.frameworks.framework import Where
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Setting
 from engine.launch import reading as readings
-from engine.launch.reading import JSON, SHELL, TOML, YAML, Reading, notation_of
+from engine.launch.reading import JSON, SHELL, TOML, YAML, LaunchReading, notation_of
 from engine.launch.texts import parts
 
 ADDED = "TrainingArguments"  # a text of one's own, where none of those given can hold a setting
@@ -33,12 +33,12 @@ class Edited(NamedTuple):
     launch: Launch
 
 
-def given_texts(reading: Reading) -> dict[str, str]:
+def given_texts(reading: LaunchReading) -> dict[str, str]:
     """The texts as they were given, by name."""
     return {source.name: source.given for source in reading.sources}
 
 
-def neighbours(reading: Reading, gpus: int | None, longest: int = 0) -> Iterator[Edited]:
+def neighbours(reading: LaunchReading, gpus: int | None, longest: int = 0) -> Iterator[Edited]:
     """Every launch that differs in one setting and is understood as meant."""
     launch = reading.launch
     if launch is None:
@@ -255,7 +255,7 @@ def _quoted(value: str, notation: str) -> str:
     return value if plain or notation not in (JSON, TOML) else f'"{value}"'
 
 
-def corrected(reading: Reading, name: str, value: str) -> dict[str, str] | None:
+def corrected(reading: LaunchReading, name: str, value: str) -> dict[str, str] | None:
     """The texts with an assumed value written into them; None where no text can hold it."""
     launch = reading.launch
     if launch is None or not value.strip() or len(value) > LONGEST_LINE or "\n" in value:

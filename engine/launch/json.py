@@ -22,7 +22,7 @@ class _Stop(Exception):
 
 def read(source: Source) -> tuple[list[Entry], list[Fault]]:
     """The entries of a JSON text, and what is wrong with it."""
-    reader = _Reader(source)
+    reader = _JsonReader(source)
     try:
         reader.run()
     except _Stop as stop:
@@ -30,7 +30,7 @@ def read(source: Source) -> tuple[list[Entry], list[Fault]]:
     return reader.entries, []
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, source: Source) -> None:
         self.source, self.text, self.at = source, source.text, 0
         self.line, self.begun = source.first_line, 0

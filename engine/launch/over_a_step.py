@@ -94,7 +94,7 @@ class Sizes(NamedTuple):
     layers: int  # of a chunk
 
 
-class Memory:
+class AllocatorState:
     """The allocator's state, with the most that was allocated since it was last asked."""
 
     def __init__(self, capacity_bytes: float, expandable: bool) -> None:
@@ -177,12 +177,14 @@ def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | No
     lengths = LENGTHS if varied else (1.0, 1.0)
     expands = framework.expands
     turns = int(a.chunks * a.pp)
-    moments, peak, usual = _run(Memory(capacity, expands), sizes, work, turns, lengths, buffered)
+    moments, peak, usual = _run(AllocatorState(capacity, expands), sizes, work, turns, lengths, buffered)
     failed = usual.failed
     if failed:  # what it would take
         capacity = ENDLESS
-        moments, peak, usual = _run(Memory(capacity, expands), sizes, work, turns, lengths, buffered)
-    other = usual if expands else _run(Memory(capacity, True), sizes, work, turns, lengths, buffered)[2]
+        moments, peak, usual = _run(AllocatorState(capacity, expands), sizes, work, turns, lengths, buffered)
+    other = (
+        usual if expands else _run(AllocatorState(capacity, True), sizes, work, turns, lengths, buffered)[2]
+    )
     return Over(
         tuple(moments),
         peak,
@@ -226,8 +228,8 @@ def _shares(found: Estimate) -> list[float]:
 
 
 def _run(
-    held: Memory, sizes: Sizes, work: list[int], last: int, lengths: tuple[float, ...], buffered: bool
-) -> tuple[list[Moment], float, Memory]:
+    held: AllocatorState, sizes: Sizes, work: list[int], last: int, lengths: tuple[float, ...], buffered: bool
+) -> tuple[list[Moment], float, AllocatorState]:
     """Steps of these lengths: the passes of the first that begins with Adam's state, and the peak of all."""
     for size in (*sizes.weights, *sizes.master, sizes.buffers, *(sizes.gradients if buffered else ())):
         held.take(size)
@@ -253,7 +255,7 @@ def _run(
 
 
 def _step(
-    held: Memory,
+    held: AllocatorState,
     sizes: Sizes,
     work: list[int],
     last: int,
@@ -282,7 +284,7 @@ def _step(
     return gradients
 
 
-def _forward(held: Memory, sizes: Sizes, length: float, ends: bool) -> list[int]:
+def _forward(held: AllocatorState, sizes: Sizes, length: float, ends: bool) -> list[int]:
     """A pass through a chunk's layers: what is kept for the backward pass, logits last."""
     found: list[int] = []
     for _ in range(sizes.layers):
@@ -296,7 +298,7 @@ def _forward(held: Memory, sizes: Sizes, length: float, ends: bool) -> list[int]
 
 
 def _backward(
-    held: Memory, sizes: Sizes, kept: list[int], length: float, gradients: list[int], makes: bool
+    held: AllocatorState, sizes: Sizes, kept: list[int], length: float, gradients: list[int], makes: bool
 ) -> None:
     """The layers in reverse: logits go first, then each layer's activations, once it is rebuilt."""
     each = len(sizes.pieces)

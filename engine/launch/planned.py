@@ -10,7 +10,7 @@ from engine.frameworks.registry import frameworks
 from engine.mechanism.memory import capacity_bytes, recompute_of
 from engine.mechanism.pipeline import SCHEDULES
 from engine.step import search
-from engine.step.cases import Run, cut
+from engine.step.cases import ExportedRun, cut
 from engine.step.constraints import Constraints
 from engine.step.layout import Estimate, Layout, Machine, estimate, recipe_of
 
@@ -29,7 +29,7 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
         every = search.rows(model, job, launch.gpus, within, at.wires.gpus_per_node)
     except ValueError:
         return None
-    cells = np.prod(search.Block(model, job, launch.gpus, every, within).shape, dtype=float)
+    cells = np.prod(search.Grid(model, job, launch.gpus, every, within).shape, dtype=float)
     if cells > MOST_LAYOUTS:
         return None
     found = []
@@ -42,14 +42,14 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
     return estimate(model, at, job, min(found, key=lambda f: (f.cost, f.split)).layout)
 
 
-def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> Run:
+def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> ExportedRun:
     """A layout of this launch as the exports take it."""
     job, a = launch.job, layout
     if job is None:
         raise ValueError("a server has no layout to export")
     code, modules = recompute_of(a.recompute)
     schedules = tuple(SCHEDULES)
-    return Run(
+    return ExportedRun(
         launch.model,
         *cut(a),
         code,

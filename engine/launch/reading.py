@@ -28,7 +28,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell lets the programs see
 CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
 
-class Reading(NamedTuple):
+class LaunchReading(NamedTuple):
     """What came of the texts: a launch if there is one, the lines about what is wrong, and the sources."""
 
     launch: Launch | None
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     sources: list[Source]
 
 
-class Found(NamedTuple):
+class Fragment(NamedTuple):
     """Entries of one framework, where they begin, and in which notation they are written."""
 
     framework: Framework
@@ -50,7 +50,7 @@ class Gathered:
     """Everything that the texts say, before it is known to be one launch."""
 
     def __init__(self) -> None:
-        self.found: list[Found] = []
+        self.found: list[Fragment] = []
         self.counts: dict[str, Entry] = {}
         self.configs: list[Source] = []
         self.faults: list[Fault] = []
@@ -84,7 +84,7 @@ class Gathered:
     def add(self, framework: Framework, entries: list[Entry], file: str, line: int, notation: str) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
         entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
-        self.found.append(Found(framework, entries, file, line, notation))
+        self.found.append(Fragment(framework, entries, file, line, notation))
 
     def script(self, source: Source, depth: int) -> None:
         """A shell script: its commands, the files that it writes, and Slurm's lines."""
@@ -115,7 +115,7 @@ class Gathered:
                 if notation_of(written.text) != SHELL:
                     self.source(written, depth + 1)
 
-    def commands(self, source: Source) -> list[Found]:
+    def commands(self, source: Source) -> list[Fragment]:
         """What the commands launch that stand between the lines of a text of another notation."""
         before = len(self.found)
         for words in shell.read(source).commands[:2000]:
@@ -269,7 +269,7 @@ def _number(text: str) -> bool:
 
 
 # -- one launch ----------------------------------------------------------------------------------------------
-def read(texts: Texts, gpus: int | None = None) -> Reading:
+def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     """The launch that these texts describe."""
     given, faults = sources(texts)
     gathered = Gathered()
@@ -288,7 +288,7 @@ def read(texts: Texts, gpus: int | None = None) -> Reading:
                 Fault(source.name, source.first_line, "nothing here launches anything that is known")
             )
     faults += gathered.faults
-    firsts: dict[str, Found] = {}
+    firsts: dict[str, Fragment] = {}
     for found in gathered.found:
         firsts.setdefault(found.framework.key, found)
     several = list(firsts.values())
@@ -300,24 +300,24 @@ def read(texts: Texts, gpus: int | None = None) -> Reading:
         faults.append(
             Fault("", 0, f"these texts are for {len(several)} frameworks: {told}; check one at a time")
         )
-        return Reading(None, faults, given)
+        return LaunchReading(None, faults, given)
     if not several:
         if gathered.configs:
             faults.append(
                 Fault("", 0, "a config.json alone launches nothing: add the script or the configuration")
             )
-        return Reading(None, faults, given)
+        return LaunchReading(None, faults, given)
     draft = Draft()
     try:
         launch = _launch(gathered, draft, mains[0].framework, gpus, faults)
     except ValueError as error:
         faults += draft.faults
         faults.append(Fault("", 0, str(error)))
-        return Reading(None, faults, given)
-    return Reading(launch, faults, given)
+        return LaunchReading(None, faults, given)
+    return LaunchReading(launch, faults, given)
 
 
-def _placed(found: Found, name: str) -> Found:
+def _placed(found: Fragment, name: str) -> Fragment:
     entries = [e if e.file else e._replace(file=name) for e in found.entries]
     return found._replace(entries=entries, file=found.file or name)
 

@@ -14,7 +14,7 @@ from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
 from engine.launch import changes, planned, reading
 from engine.launch.changes import Edited
-from engine.launch.reading import MOST_GPUS, Reading
+from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -66,7 +66,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Room:
+class ServerRoom:
     """A server's memory: what each GPU holds, and how many tokens its cache has room for."""
 
     parts: dict[str, float]
@@ -91,7 +91,7 @@ class Report(printing.Printed):
     capacity_bytes: float = 0.0
     passing_bytes: float = 0.0  # that the optimizer's step takes and gives back
     estimate: Estimate | None = None
-    room: Room | None = None
+    room: ServerRoom | None = None
     served: Served | None = None
     extrapolates: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -242,7 +242,7 @@ def check_launch(
 
 
 def _changes(
-    found: Report, given: Reading, gpu: Machine | Gpu | str | None, gpus: int | None
+    found: Report, given: LaunchReading, gpu: Machine | Gpu | str | None, gpus: int | None
 ) -> tuple[Change, ...]:
     """The best changes of what was read."""
     length = sum(len(source.given) for source in given.sources)
@@ -346,7 +346,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     return replace(report, served=answer, extrapolates=_outside(at, answer.extrapolates))
 
 
-def room_of(launch: Launch, at: Machine, stored: str | None) -> Room:
+def room_of(launch: Launch, at: Machine, stored: str | None) -> ServerRoom:
     """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
     of its share. A pipeline's stages share both evenly; groups that share experts have caches of their
     own."""
@@ -366,7 +366,7 @@ def room_of(launch: Launch, at: Machine, stored: str | None) -> Room:
     each = float(memory.kv_bytes_per_token(size, value)) / cut
     needed = float(memory.kv_bytes(size, float(s.longest), 1.0, value)) / cut
     tokens = max(0, int(cache // each))
-    return Room(
+    return ServerRoom(
         {"weights": float(weights), "framework": memory.FRAMEWORK_BYTES, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
@@ -386,7 +386,7 @@ def _longest(size, cache: float, value: float, cut: float, most: int) -> int:
     return low
 
 
-def shortage(launch: Launch, room: Room) -> list[Refused]:
+def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:
     """The error with which a server ends that has too little room, in its words."""
     s = launch.server
     assert s is not None

@@ -188,7 +188,7 @@ def hiding_width(
 
 # -- a layer -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Machine:
+class ExpertNode:
     """A node of the catalogue as used for experts: rates of its GPU in 16 and 8 bits, and its wires."""
 
     key: str
@@ -199,7 +199,7 @@ class Machine:
     net: Wires
 
     @classmethod
-    def of(cls, node: Node) -> Machine:
+    def of(cls, node: Node) -> ExpertNode:
         """The machine that is one node of the catalogue, with calibrated rates."""
         net = wires(node.gpu, node.gpus, node.nic_bytes_per_s_per_gpu, nic=node.nic)
         return cls(
@@ -207,7 +207,7 @@ class Machine:
         )
 
 
-class Block(NamedTuple):
+class ExpertSizes(NamedTuple):
     """Sizes of a layer of experts that differ from those of a catalogue model."""
 
     experts: Real
@@ -219,13 +219,13 @@ class Block(NamedTuple):
     shared_ffn: Real = 0.0
 
 
-def block(model: models.Model, experts: Real, top_k: Real) -> Block:
+def block(model: models.Model, experts: Real, top_k: Real) -> ExpertSizes:
     """A model's experts, but ``experts`` of them, ``top_k`` for each token, and without shared ones."""
     check.whole(experts=experts, top_k=top_k)
-    return Block(experts, top_k, model.hidden, model.expert_ffn, model.gated)
+    return ExpertSizes(experts, top_k, model.hidden, model.expert_ffn, model.gated)
 
 
-class LayerTime(NamedTuple):
+class ExpertLayerTime(NamedTuple):
     """Seconds of one MoE layer's forward pass on one GPU."""
 
     dispatch_s: Real
@@ -233,12 +233,12 @@ class LayerTime(NamedTuple):
     combine_s: Real
 
 
-def total_s(found: LayerTime) -> Real:
+def total_s(found: ExpertLayerTime) -> Real:
     """The layer's time with nothing overlapped."""
     return found.dispatch_s + found.experts_s + found.combine_s
 
 
-def wires_s(found: LayerTime) -> Real:
+def wires_s(found: ExpertLayerTime) -> Real:
     """The time of both AllToAlls."""
     return found.dispatch_s + found.combine_s
 
@@ -255,15 +255,15 @@ def in_a_node(ep: Real, net: Wires) -> Real:
 
 
 def layer(
-    model: Block | models.Model,
+    model: ExpertSizes | models.Model,
     tokens: Real,
     ep: Real,
-    machine: Machine,
+    machine: ExpertNode,
     node_limit: Real,
     once: Truth,
     fp8: Truth,
     imbalance: Real = 1.0,
-) -> LayerTime:
+) -> ExpertLayerTime:
     """Forward time for a GPU's tokens and the experts it holds. ``fp8``: dispatch and products in 8 bits,
     combine in 16. ``imbalance`` is the fullest GPU's load over the mean, by which its receiving, computing
     and returning grow."""
@@ -283,11 +283,11 @@ def layer(
         exchange_s(imbalance * tokens, model.hidden, value_bytes, sent, ep, per_node, net)
         for value_bytes in (ops.where(fp8, FP8_BYTES, TOKEN_BYTES), TOKEN_BYTES)
     )
-    return LayerTime(there_s, ops.where(fp8, *work_s), back_s)
+    return ExpertLayerTime(there_s, ops.where(fp8, *work_s), back_s)
 
 
 def layer_share_of_peak(
-    model: models.Model, tokens: Real, machine: Machine, fp8: Real, imbalance: Real, experts_time_s: Real
+    model: models.Model, tokens: Real, machine: ExpertNode, fp8: Real, imbalance: Real, experts_time_s: Real
 ) -> Real:
     """The share of the peak, in the precision of the products, that a GPU's routed and shared experts reach
     in ``experts_time_s``."""

@@ -21,7 +21,7 @@ from engine.catalog.hardware import WIDER
 if TYPE_CHECKING:
     from engine.calibration.attention import Decode, Latent, Prefill
     from engine.calibration.constants import Calibration
-    from engine.calibration.grouped import Experts
+    from engine.calibration.grouped import GroupedRates
     from engine.calibration.products import Gemm, Quantise
     from engine.catalog.hardware import Gpu
 
@@ -32,12 +32,12 @@ WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler makes one pro
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServingKernels:
     """A server's kernels: products at its clocks (``served_share``), attention at those of a burst."""
 
     product: Gemm
     wide: Gemm
-    experts: Experts
+    experts: GroupedRates
     attention: Prefill
 
 
@@ -62,9 +62,9 @@ class Chip:
     narrow_decode: Decode  # … of 8 bits
     latent: Latent  # the same over a latent cache …
     latent_prefill: Latent  # … and over new tokens of such a model
-    experts: Experts  # grouped products and what is around them
+    experts: GroupedRates  # grouped products and what is around them
     quantise: Quantise  # finding the scale of activations and casting them to 8 bits
-    served: Served  # the same in a server, where the clocks are higher
+    served: ServingKernels  # the same in a server, where the clocks are higher
     hashed: int | None = field(default=None, init=False, repr=False, compare=False)
     __hash__ = hashing.once
 
@@ -223,7 +223,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         latent_prefill=_in_format(known.known("latent", "prefill.bf16", gpu.key).rates, gpu, wide),
         experts=_experts(gpu.key, precision, peak, sustained),
         quantise=known.quantise(gpu.key).rates,
-        served=Served(
+        served=ServingKernels(
             _gemm(gpu.key, precision, best * served),
             _gemm(gpu.key, wide, wide_best * served),
             _experts(gpu.key, precision, peak, served),
@@ -264,7 +264,7 @@ def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
 
 
 @lru_cache(None)
-def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> Experts:
+def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> GroupedRates:
     """The fitted grouped products, at the clocks of ``sustained``, in a format with this peak."""
     keys = EXPERT_KERNELS.get(precision, ("bf16.cutlass", "bf16.default"))
     measured = known.families("experts", gpu_key)

@@ -42,7 +42,7 @@ class Axis:
 AXES = (Axis("tp", "Tensor", 0), Axis("ep", "Expert", 1), Axis("dp", "Data", 2), Axis("pp", "Pipeline", 3))
 
 
-class ByAxis(NamedTuple):
+class OfAxes(NamedTuple):
     """One number (or ``ByWire``) for each axis, in the order of AXES."""
 
     tp: Any
@@ -69,7 +69,7 @@ class ByWire(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fabric:
+class LeafNetwork:
     """The network around the nodes: each leaf switch serves ``nodes_per_leaf`` nodes, and the spine joins the
     leaves.
 
@@ -133,7 +133,7 @@ def switches(cards: Real, oversubscription: Real = 1.0, ports: Real = 64.0) -> S
 
 
 @dataclass(frozen=True)
-class Work:
+class PlacedStep:
     """One training step: ``global_batch`` sequences of ``seq`` tokens, ``micro_batch`` at a time."""
 
     model: models.Model
@@ -174,16 +174,16 @@ def leaves(nodes: Real, nodes_per_leaf: Real) -> Real:
 
 
 # -- where the groups are ----------------------------------------------------------------------------------
-def sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0) -> ByAxis:
+def sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0) -> OfAxes:
     """The axes' sizes: data parallelism takes the GPUs that tensor and pipeline ranks leave, and expert ranks
     are data ranks too, so they take no GPUs of their own."""
     _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
     check.ordered(tp_times_pp=tp * pp, gpus=gpus)
     check.ordered(ep=ep, data_ranks=gpus / (tp * pp))
-    return ByAxis(tp, ep, gpus / (tp * pp), pp)
+    return OfAxes(tp, ep, gpus / (tp * pp), pp)
 
 
-def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, experts: Real = 0.0) -> ByAxis:
+def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, experts: Real = 0.0) -> OfAxes:
     """``sizes`` when the requested ones may be too large: tensor parallelism gets its size first, then the
     pipeline, then experts, which get no more ranks than there are experts (rounded to a power of two; one
     rank for a dense model)."""
@@ -195,12 +195,12 @@ def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, exp
     return sizes(gpus, tp, ops.minimum(ops.minimum(ep, most), gpus / (tp * pp)), pp)
 
 
-def levels(axis_sizes: ByAxis) -> Levels:
+def levels(axis_sizes: OfAxes) -> Levels:
     """How many ranks each level of the mesh has."""
     return Levels(axis_sizes.tp, axis_sizes.ep, axis_sizes.dp / axis_sizes.ep, axis_sizes.pp)
 
 
-def strides(axis_sizes: ByAxis, innermost: Real) -> Levels:
+def strides(axis_sizes: OfAxes, innermost: Real) -> Levels:
     """The distance between neighbours on each level, once the axis with this index is moved innermost; the
     others keep their order. Data ranks move with their expert ranks inside them. Megatron-LM's default is
     tp-cp-ep-dp-pp."""
@@ -221,20 +221,20 @@ def strides(axis_sizes: ByAxis, innermost: Real) -> Levels:
     return Levels(*found)
 
 
-def coordinates(gpu: Real, axis_sizes: ByAxis, innermost: Real) -> ByAxis:
+def coordinates(gpu: Real, axis_sizes: OfAxes, innermost: Real) -> OfAxes:
     """A GPU's coordinate on each axis; its data rank counts the expert ranks first, then the copies."""
     tp, ep, copy, pp = (
         coordinate(gpu, size, stride)
         for size, stride in zip(levels(axis_sizes), strides(axis_sizes, innermost))
     )
-    return ByAxis(tp, ep, ep + axis_sizes.ep * copy, pp)
+    return OfAxes(tp, ep, ep + axis_sizes.ep * copy, pp)
 
 
-def groups(gpu: Real, axis_sizes: ByAxis, innermost: Real) -> ByAxis:
+def groups(gpu: Real, axis_sizes: OfAxes, innermost: Real) -> OfAxes:
     """The first GPU of the group that a GPU belongs to along each axis."""
     size, stride = levels(axis_sizes), strides(axis_sizes, innermost)
     alone = [group(gpu, ranks, apart) for ranks, apart in zip(size, stride)]
-    return ByAxis(alone[0], alone[1], group(alone[1], size.copies, stride.copies), alone[3])
+    return OfAxes(alone[0], alone[1], group(alone[1], size.copies, stride.copies), alone[3])
 
 
 def coordinate(gpu: Real, size: Real, stride: Real) -> Real:
@@ -257,7 +257,7 @@ class Reach(NamedTuple):
     per_leaf: Real
 
 
-def reach(size: Real, stride: Real, fabric: Fabric) -> Reach:
+def reach(size: Real, stride: Real, fabric: LeafNetwork) -> Reach:
     """The group of one axis."""
     return Reach(
         size,
@@ -272,7 +272,7 @@ def joint(one: Reach, other: Reach) -> Reach:
     return Reach(*(a * b for a, b in zip(one, other)))
 
 
-def reaches(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> Levels:
+def reaches(axis_sizes: OfAxes, innermost: Real, fabric: LeafNetwork) -> Levels:
     """The group of each level in a placement."""
     return Levels(
         *(
@@ -296,28 +296,28 @@ def farthest(at: Reach) -> Real:
     return ops.where(at.ranks > at.per_leaf, 3.0, ops.where(at.ranks > at.per_node, 2.0, inside))
 
 
-def ways(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
+def ways(axis_sizes: OfAxes, innermost: Real, fabric: LeafNetwork) -> OfAxes:
     """The farthest wire of each axis."""
     at = reaches(axis_sizes, innermost, fabric)
-    return ByAxis(farthest(at.tp), farthest(at.ep), farthest(replicas(at)), farthest(at.pp))
+    return OfAxes(farthest(at.tp), farthest(at.ep), farthest(replicas(at)), farthest(at.pp))
 
 
-class Held(NamedTuple):
+class HeldParameters(NamedTuple):
     """Parameters on one GPU: its part of the dense ones, and of the routed experts."""
 
     dense: Real
     experts: Real
 
 
-def held_parameters(model: models.Model, axis_sizes: ByAxis) -> Held:
+def held_parameters(model: models.Model, axis_sizes: OfAxes) -> HeldParameters:
     """Tensor and pipeline ranks split everything, expert ranks only the experts; each expert rank holds all
     the rest."""
     tp, ep, _, pp = axis_sizes
     routed = models.routed_parameters(model)
-    return Held((models.parameters(model) - routed) / (tp * pp), routed / (tp * pp * ep))
+    return HeldParameters((models.parameters(model) - routed) / (tp * pp), routed / (tp * pp * ep))
 
 
-def state_bytes(model: models.Model, axis_sizes: ByAxis, stage: Real = 0) -> Real:
+def state_bytes(model: models.Model, axis_sizes: OfAxes, stage: Real = 0) -> Real:
     """Training state on one GPU under a ZeRO stage: the copies of an expert share its state, all data ranks
     the rest.
 
@@ -331,7 +331,7 @@ def state_bytes(model: models.Model, axis_sizes: ByAxis, stage: Real = 0) -> Rea
 
 
 # -- traffic of a step ---------------------------------------------------------------------------------------
-class Messages(NamedTuple):
+class AxisMessages(NamedTuple):
     """Bytes of each collective's buffer, and how many times a GPU takes part in it per step."""
 
     tensor_bytes: Real  # AllReduce after attention and after a dense MLP
@@ -346,7 +346,7 @@ class Messages(NamedTuple):
     micro_batches: Real
 
 
-def messages(work: Work, axis_sizes: ByAxis) -> Messages:
+def messages(work: PlacedStep, axis_sizes: OfAxes) -> AxisMessages:
     """The messages of one GPU in a step of plain 3D parallelism with experts.
 
     Tensor: two AllReduces per layer and direction (Shoeybi et al. 2019, section 3). Experts: two AllToAlls
@@ -362,7 +362,7 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
     products = model.depth + ops.where(model.parallel_block, 0.0, 1.0) * models.dense_layers(model)
     held = held_parameters(model, axis_sizes)
     per_direction = micro_batches / pp
-    return Messages(
+    return AxisMessages(
         tensor_bytes=hidden_bytes,
         tensor_calls=2.0 * products * per_direction,
         tensor_expert_bytes=model.top_k * hidden_bytes,
@@ -401,7 +401,7 @@ def all_to_all_wires(buffer_bytes: Real, at: Reach) -> ByWire:
     )
 
 
-def all_to_all_floor_s(buffer_bytes: Real, fabric: Fabric) -> Real:
+def all_to_all_floor_s(buffer_bytes: Real, fabric: LeafNetwork) -> Real:
     """A lower bound for an AllToAll over all GPUs of a fabric, from its network: max(1 − 1/m, o·(1 −
     1/L))·S/B.
 
@@ -427,12 +427,12 @@ def _sum(*wires: ByWire) -> ByWire:
     return ByWire(*(sum(parts[1:], parts[0]) for parts in zip(*wires)))
 
 
-def wire_bytes(work: Work, axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
+def wire_bytes(work: PlacedStep, axis_sizes: OfAxes, innermost: Real, fabric: LeafNetwork) -> OfAxes:
     """Bytes that a GPU sends in one step, on average, by axis and by wire."""
     m, at = messages(work, axis_sizes), reaches(axis_sizes, innermost, fabric)
     tensor = m.tensor_bytes * m.tensor_calls + m.tensor_expert_bytes * m.tensor_expert_calls
     whole = replicas(at)
-    return ByAxis(
+    return OfAxes(
         tp=ring_wires(tensor * wire_share("all_reduce", at.tp.ranks), at.tp),
         ep=all_to_all_wires(m.expert_bytes * m.expert_calls, at.ep),
         dp=_sum(
@@ -443,19 +443,19 @@ def wire_bytes(work: Work, axis_sizes: ByAxis, innermost: Real, fabric: Fabric) 
     )
 
 
-def total_bytes(by_axis: ByAxis) -> ByWire:
+def total_bytes(by_axis: OfAxes) -> ByWire:
     """Bytes that a GPU sends in a step on each wire, over all axes."""
     return _sum(*by_axis)
 
 
-def busy_share(wires: ByWire, gpu: Gpu, fabric: Fabric, compute_s: Real) -> ByWire:
+def busy_share(wires: ByWire, gpu: Gpu, fabric: LeafNetwork, compute_s: Real) -> ByWire:
     """``busy_s`` as a share of the step's compute time; above 1 the wire alone takes longer than
     computing."""
     check.positive(compute_s=compute_s)
     return ByWire(*(seconds / compute_s for seconds in busy_s(wires, gpu, fabric)))
 
 
-def busy_s(wires: ByWire, gpu: Gpu, fabric: Fabric) -> ByWire:
+def busy_s(wires: ByWire, gpu: Gpu, fabric: LeafNetwork) -> ByWire:
     """How long each wire is busy with these bytes at its full one-way rate: a lower bound of the time."""
     nic = fabric.nic_bytes_per_s_per_gpu
     return ByWire(
@@ -465,7 +465,7 @@ def busy_s(wires: ByWire, gpu: Gpu, fabric: Fabric) -> ByWire:
 
 # -- time ----------------------------------------------------------------------------------------------------
 def group_wires(
-    gpu: Gpu, fabric: Fabric, at: Reach, calibration: Calibration = DEFAULT
+    gpu: Gpu, fabric: LeafNetwork, at: Reach, calibration: Calibration = DEFAULT
 ) -> interconnect.Wires:
     """The wires of one group: its share of the NICs, less where it crosses an oversubscribed spine."""
     through = ops.where(at.ranks > at.per_leaf, fabric.oversubscription, 1.0)
@@ -474,7 +474,9 @@ def group_wires(
     )
 
 
-def axis_times_s(work: Work, axis_sizes: ByAxis, innermost: Real, gpu: Gpu, fabric: Fabric) -> ByAxis:
+def axis_times_s(
+    work: PlacedStep, axis_sizes: OfAxes, innermost: Real, gpu: Gpu, fabric: LeafNetwork
+) -> OfAxes:
     """Seconds of communication in one step, by axis, with nothing hidden; each collective by its fastest
     algorithm.
 
@@ -500,4 +502,4 @@ def axis_times_s(work: Work, axis_sizes: ByAxis, innermost: Real, gpu: Gpu, fabr
     )
     hop_s = interconnect.send_s(m.stage_bytes, at.pp.ranks > at.pp.per_node, group_wires(gpu, fabric, at.pp))
     pipeline_s = ops.where(at.pp.ranks > 1, 2.0 * (m.micro_batches + at.pp.ranks - 1.0) * hop_s, 0.0)
-    return ByAxis(tensor_s, expert_s, data_s, pipeline_s)
+    return OfAxes(tensor_s, expert_s, data_s, pipeline_s)

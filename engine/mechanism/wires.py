@@ -14,7 +14,7 @@ from engine import catalog
 from engine.base import check, hashing, ops
 from engine.base.types import Real
 from engine.calibration import DEFAULT, known
-from engine.calibration.exchange import Fabric, Mapped, Wire
+from engine.calibration.exchange import BoxWires, Mapped, Wire
 from engine.catalog.hardware import Gpu
 from engine.mechanism import start_ups
 from engine.mechanism.torus import LINK_SHARE, Torus
@@ -49,7 +49,7 @@ class Wires:
     """The wires around one GPU."""
 
     gpus_per_node: Real
-    box: Fabric  # NCCL inside the node, as fitted
+    box: BoxWires  # NCCL inside the node, as fitted
     mapped: Mapped  # a serving framework's own AllReduce inside the node
     neighbour: Wire  # one message inside the node
     network: Network
@@ -91,7 +91,7 @@ class Wires:
 
 
 @lru_cache(None)
-def _box(gpu_key: str) -> Fabric:
+def _box(gpu_key: str) -> BoxWires:
     return known.collective(gpu_key).rates
 
 
@@ -122,7 +122,7 @@ def _around(build, kind, gpu, faster):
     for name in (each.name for each in fields(kind)):
         if not name.endswith("bytes_per_s"):
             found[name] = asked(name)
-        elif kind is Fabric:  # a rate for 2, for 4 and for 8 ranks
+        elif kind is BoxWires:  # a rate for 2, for 4 and for 8 ranks
             found[name] = tuple(asked(name, place) * faster for place in range(3))
         else:
             found[name] = asked(name) * faster
@@ -154,7 +154,7 @@ def wires(
     faster = 1.0 if link_bytes_per_s is None else link_bytes_per_s / gpu.link_bytes_per_s
     axes = ops.each(gpu, lambda of: float(catalog.usual_link(of).axes))
     link = gpu.link_bytes_per_s * faster
-    box = _around(_box, Fabric, gpu, faster)
+    box = _around(_box, BoxWires, gpu, faster)
     return Wires(
         gpus_per_node=1.0 * per_node,
         box=box,
@@ -214,7 +214,7 @@ def plain(
     """Textbook wires: one rate and one α inside the node, one of each outside, no protocols."""
     rates = (link_bytes_per_s, link_bytes_per_s, link_bytes_per_s)
     none_s = 0.0 * start_s
-    box = Fabric(start_s, link_hop_s, none_s, none_s, 1.0, none_s, none_s, 1.0, 1.0, rates, rates, rates)
+    box = BoxWires(start_s, link_hop_s, none_s, none_s, 1.0, none_s, none_s, 1.0, 1.0, rates, rates, rates)
     return Wires(
         gpus_per_node,
         box,

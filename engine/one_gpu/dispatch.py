@@ -188,7 +188,7 @@ def cited() -> dict[str, Launches]:
     return files.table("launches.toml", Launches)
 
 
-class Timed(NamedTuple):
+class TimedOperator(NamedTuple):
     """An operator on square matrices that was timed in a loop: by whom, on which GPU of the catalogue ("" if
     the source does not say), and for our own timings also the kernel alone."""
 
@@ -200,15 +200,15 @@ class Timed(NamedTuple):
 
 
 @cache
-def timed(kind: str) -> list[Timed]:
+def timed(kind: str) -> list[TimedOperator]:
     """The timings of "matmul" or "add": published ones, and our own from `make measure`."""
     rows = [
-        Timed(entry["name"], "", side, seconds, 0.0)
+        TimedOperator(entry["name"], "", side, seconds, 0.0)
         for entry in cited().values()
         if entry["kind"] == kind
         for side, seconds in zip(entry["sides"], entry["seconds"])
     ]
     for key, found in measurements.on_known("launches"):
         for point in found[kind]:
-            rows.append(Timed("measured", key, point["side"], point["op_s"], point["kernel_s"]))
+            rows.append(TimedOperator("measured", key, point["side"], point["op_s"], point["kernel_s"]))
     return rows

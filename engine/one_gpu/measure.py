@@ -28,7 +28,7 @@ LONGEST_S = 20.0
 
 
 @dataclass(frozen=True)
-class Machine:
+class MeasuredCpu:
     """The rates that numpy reached here: FLOP/s of an fp32 matrix product, bytes/s (read and written) of a
     copy."""
 
@@ -76,13 +76,13 @@ def copy_bytes_per_s(size_bytes: int = COPY_BYTES, seconds: float = 1.2, threads
     return 2 * size_bytes / fastest
 
 
-def machine() -> Machine:
+def machine() -> MeasuredCpu:
     """Measure here and now, in about three seconds and 300 MB."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Machine(matmul_flops_per_s(), copy_bytes_per_s(threads=min(cores, 8)), cores)
+    return MeasuredCpu(matmul_flops_per_s(), copy_bytes_per_s(threads=min(cores, 8)), cores)
 
 
-def machine_apart(longest_s: float = LONGEST_S) -> Machine:
+def machine_apart(longest_s: float = LONGEST_S) -> MeasuredCpu:
     """``machine``, measured in a separate process, so that a server stays responsive. The process is ended if
     it takes too long.
 
@@ -97,7 +97,7 @@ def machine_apart(longest_s: float = LONGEST_S) -> Machine:
             capture_output=True,
             check=True,
         )
-        return Machine(**json.loads(done.stdout))
+        return MeasuredCpu(**json.loads(done.stdout))
     except (subprocess.SubprocessError, ValueError) as error:
         raise RuntimeError(f"this machine could not be measured within {longest_s:g} s") from error
 

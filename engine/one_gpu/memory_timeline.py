@@ -24,7 +24,7 @@ WEIGHTS, STATE, ACTIVATIONS, GRADIENTS, TEMPORARIES = range(5)
 INPUTS = 2  # tokens and targets, freed last
 
 
-class Timeline(NamedTuple):
+class MemoryTimeline(NamedTuple):
     """``held_bytes[group, event]`` after each event, and how many events there were at the end of the set-up
     and of each step. ``reserved_bytes`` after each event, if it was recorded on a GPU."""
 
@@ -65,7 +65,7 @@ def scores(phase: str) -> int:
     return int(made[np.argmax(of["bytes_per_length"][made])])
 
 
-def of_steps(steps: int, length: int, keeps_scores: bool = False) -> Timeline:
+def of_steps(steps: int, length: int, keeps_scores: bool = False) -> MemoryTimeline:
     """The recorded step, ``steps`` times at one length. ``keeps_scores``: each step appends its scores to a
     list, so they are never freed."""
     check.whole(steps=steps, length=length)
@@ -83,7 +83,7 @@ def of_steps(steps: int, length: int, keeps_scores: bool = False) -> Timeline:
                 held[belongs[storage]] += size[storage] if event > 0 else -size[storage]
             columns.append(held.copy())
         ends.append(len(columns))
-    return Timeline(np.array(columns).T, ends)
+    return MemoryTimeline(np.array(columns).T, ends)
 
 
 # -- on a GPU ------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def history() -> dict:
     return measurements.on("h100-sxm")["memory_history"]
 
 
-def on_gpu() -> Timeline:
+def on_gpu() -> MemoryTimeline:
     """The timeline of the two steps of ``history``, as PyTorch's allocator recorded them."""
     found = history()
     events = np.array(found["events"])
@@ -101,7 +101,7 @@ def on_gpu() -> Timeline:
     held = np.cumsum([np.where(belongs == group, changes, 0) for group in range(len(GROUPS))], axis=1)
     before, given = np.array(found["segments"]).T  # a segment is made just before the event that needs it
     reserved = np.cumsum(np.bincount(before, given, minlength=len(events)))
-    return Timeline(held, found["ends"][:: len(found["phases"])], reserved)
+    return MemoryTimeline(held, found["ends"][:: len(found["phases"])], reserved)
 
 
 def groups_on_gpu() -> np.ndarray:

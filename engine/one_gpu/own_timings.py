@@ -23,7 +23,7 @@ WRITTEN_OUT = 4  # operators of measure/fusion.py's attention: product, scaling,
 GELU_READS = (1, 1, 2, 1, 1, 1, 1, 2)  # tensors that each of a GELU's eight kernels reads
 
 
-class Held(NamedTuple):
+class HeldTiming(NamedTuple):
     """One quantity, as measured and as the engine computes it, in the same unit."""
 
     device: str
@@ -37,7 +37,7 @@ class Held(NamedTuple):
         return self.ours / self.measured - 1
 
 
-class Launch(NamedTuple):
+class IssuedOperator(NamedTuple):
     """An operator on square bf16 matrices: the CPU's time to issue it, its kernel alone, the time that each
     takes in a loop, and the engine's kernel."""
 
@@ -54,7 +54,7 @@ class Launch(NamedTuple):
         return max(self.issue_s, self.kernel_s)
 
 
-class Rows(NamedTuple):
+class ProductOfRows(NamedTuple):
     """A product with ``rows`` rows: the FLOP/s of lesson 17's kernel, of torch's product, and the ceiling
     that the lesson computes for its tile."""
 
@@ -76,11 +76,11 @@ def made_with() -> str:
     return f"PyTorch {found['versions']['torch'].split('+')[0]}, {found['date']}"
 
 
-def launches(kind: str) -> list[Launch]:
+def launches(kind: str) -> list[IssuedOperator]:
     """Lesson 13's loop of "add" or "matmul". An addition there adds a matrix to itself: it reads one tensor,
     not two."""
     return [
-        Launch(
+        IssuedOperator(
             name,
             point["side"],
             point["issue_s"],
@@ -98,7 +98,7 @@ def launches(kind: str) -> list[Launch]:
     ]
 
 
-def graphs() -> list[Held]:
+def graphs() -> list[HeldTiming]:
     """Lesson 19's constants: the CPU time of a replay, and the time of a kernel with hardly any work,
     including the gap behind it."""
     rows = []
@@ -106,19 +106,21 @@ def graphs() -> list[Held]:
         ours_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * found["kernels"]
         shortest_s = launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S
         rows += [
-            Held(name, f"CPU, one replay of {found['kernels']} kernels", found["graph_launch_cpu_s"], ours_s),
-            Held(
+            HeldTiming(
+                name, f"CPU, one replay of {found['kernels']} kernels", found["graph_launch_cpu_s"], ours_s
+            ),
+            HeldTiming(
                 name, "GPU, a shortest kernel and its gap in a graph", found["graph_s_per_kernel"], shortest_s
             ),
         ]
     for name, _, found in known("launches"):
         shortest_s = launch_costs.SHORTEST_S + launch_costs.STREAM_GAP_S
         measured_s = min(point["kernel_s"] for point in found["add"])
-        rows.append(Held(name, "the same in a stream", measured_s, shortest_s))
+        rows.append(HeldTiming(name, "the same in a stream", measured_s, shortest_s))
     return sorted(rows, key=lambda row: row.device)
 
 
-def gelu() -> list[tuple[int, Held, Held]]:
+def gelu() -> list[tuple[int, HeldTiming, HeldTiming]]:
     """Lesson 16's activation by elements: in eight kernels, and in one."""
     rows = []
     for name, key, found in known("fusion"):
@@ -133,14 +135,14 @@ def gelu() -> list[tuple[int, Held, Held]]:
             rows.append(
                 (
                     point["elements"],
-                    Held(name, "eight kernels", point["apart_s"], apart_s),
-                    Held(name, "one kernel", point["fused_s"], kernel_s(point["elements"], 1)),
+                    HeldTiming(name, "eight kernels", point["apart_s"], apart_s),
+                    HeldTiming(name, "one kernel", point["fused_s"], kernel_s(point["elements"], 1)),
                 )
             )
     return rows
 
 
-def attention() -> list[tuple[int, Held, Held]]:
+def attention() -> list[tuple[int, HeldTiming, HeldTiming]]:
     """Lesson 16's attention by tokens: with its scores in HBM, and in tiles, which were timed in bursts."""
     rows = []
     for name, key, found in known("fusion"):
@@ -155,18 +157,20 @@ def attention() -> list[tuple[int, Held, Held]]:
             rows.append(
                 (
                     tokens,
-                    Held(name, "written out", point["standard_s"], max(WRITTEN_OUT * issue_s, standard_s)),
-                    Held(name, "one call", point["tiled_s"], max(issue_s, tiled_s)),
+                    HeldTiming(
+                        name, "written out", point["standard_s"], max(WRITTEN_OUT * issue_s, standard_s)
+                    ),
+                    HeldTiming(name, "one call", point["tiled_s"], max(issue_s, tiled_s)),
                 )
             )
     return rows
 
 
-def tiles() -> list[Rows]:
+def tiles() -> list[ProductOfRows]:
     """Lesson 17's staircase, for the chips that the lesson covers."""
     tile = tiling.Tile(128, 256, 64, 3, 8)
     return [
-        Rows(
+        ProductOfRows(
             name,
             row["rows"],
             row["flops_per_s"],
@@ -179,7 +183,7 @@ def tiles() -> list[Rows]:
     ]
 
 
-class Summary(NamedTuple):
+class ClaimErrors(NamedTuple):
     """The engine's errors in one claim of a lesson, with their sign, over all rows and GPUs."""
 
     lesson: str
@@ -192,7 +196,7 @@ class Summary(NamedTuple):
         return float(np.median(self.errors))
 
 
-def summary() -> list[Summary]:
+def summary() -> list[ClaimErrors]:
     """All comparisons above, a row for each claim; errors are those of the engine's time."""
     loops = [*launches("matmul"), *launches("add")]
     rows = [
@@ -214,4 +218,4 @@ def summary() -> list[Summary]:
         ("19", "CPU time of a replay", [1 + r.error for r in graphs() if r.what.startswith("CPU")]),
         ("19", "a tiny kernel and its gap", [1 + r.error for r in graphs() if not r.what.startswith("CPU")]),
     ]
-    return [Summary(lesson, what, tuple(ratio - 1 for ratio in ratios)) for lesson, what, ratios in rows]
+    return [ClaimErrors(lesson, what, tuple(ratio - 1 for ratio in ratios)) for lesson, what, ratios in rows]

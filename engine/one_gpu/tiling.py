@@ -58,7 +58,7 @@ class Tile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chip:
+class KernelGpu:
     """A GPU as seen by a kernel's author."""
 
     key: str
@@ -75,20 +75,20 @@ class Chip:
 
 
 @lru_cache(None)
-def chips() -> dict[str, Chip]:
+def chips() -> dict[str, KernelGpu]:
     """The chips whose compiled kernels are recorded: an Ampere and a Hopper."""
     return {key: _chip(key, reads_smem) for key, reads_smem in (("a100-80", False), ("h100-sxm", True))}
 
 
-def chip(key: str) -> Chip:
+def chip(key: str) -> KernelGpu:
     """One of the chips by key."""
     check.one_of(chips(), key=key)
     return chips()[key]
 
 
-def _chip(key: str, reads_smem: bool) -> Chip:
+def _chip(key: str, reads_smem: bool) -> KernelGpu:
     gpu, levels = catalog.gpu(key), hierarchies()[key]
-    return Chip(
+    return KernelGpu(
         key=key,
         name=gpu.name,
         multiprocessors=float(gpu.sms),
@@ -128,18 +128,18 @@ def intensity(tile: Tile) -> Real:
 
 
 # -- one multiprocessor --------------------------------------------------------------------------------------
-def from_smem(tile: Tile, at: Chip) -> Truth:
+def from_smem(tile: Tile, at: KernelGpu) -> Truth:
     """Whether the matrix units read their operands from shared memory rather than registers."""
     return (at.reads_smem > 0.0) & (tile.block_m >= GROUP_ROWS)
 
 
-def buffers(tile: Tile, at: Chip) -> Real:
+def buffers(tile: Tile, at: KernelGpu) -> Real:
     """Stages in shared memory. If the matrix units read from registers, the stage in use needs no place in
     shared memory."""
     return ops.where(from_smem(tile, at), tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
 
 
-def smem_bytes(tile: Tile, at: Chip) -> Real:
+def smem_bytes(tile: Tile, at: KernelGpu) -> Real:
     """Shared memory of one program: buffers · bk·(bm + bn) elements, exactly as Triton 3.7.1 compiles
     kernels/matmul.py (recorded)."""
     return buffers(tile, at) * tile.block_k * (tile.block_m + tile.block_n) * ELEMENT_BYTES
@@ -150,7 +150,7 @@ def sums(tile: Tile) -> Real:
     return tile.block_m * tile.block_n / (LANES * tile.warps)
 
 
-def registers_needed(tile: Tile, at: Chip) -> Real:
+def registers_needed(tile: Tile, at: KernelGpu) -> Real:
     """Registers per thread, a whole number; beyond MOST_REGISTERS they spill. Within 20 % of the compiled
     kernels, except for one tile: 128 × 128 with eight warps takes 27 % more registers on an A100 since Triton
     3.9."""
@@ -159,34 +159,34 @@ def registers_needed(tile: Tile, at: Chip) -> Real:
     return ops.ceil(base + ops.where(read_smem, REGISTERS_A_SUM[True], REGISTERS_A_SUM[False]) * sums(tile))
 
 
-def registers(tile: Tile, at: Chip) -> Real:
+def registers(tile: Tile, at: KernelGpu) -> Real:
     """Registers per thread, as the chip allocates them."""
     needed = ops.minimum(registers_needed(tile, at), MOST_REGISTERS)
     return ops.ceil(needed / REGISTER_STEP) * REGISTER_STEP
 
 
-def spilled(tile: Tile, at: Chip) -> Real:
+def spilled(tile: Tile, at: KernelGpu) -> Real:
     """Registers of each thread that do not fit."""
     return ops.maximum(registers_needed(tile, at) - MOST_REGISTERS, 0.0)
 
 
-def by_smem(tile: Tile, at: Chip) -> Real:
+def by_smem(tile: Tile, at: KernelGpu) -> Real:
     """Programs whose shared memory fits on one multiprocessor."""
     return ops.floor(at.smem_bytes / (smem_bytes(tile, at) + RESERVED_SMEM_BYTES))
 
 
-def by_registers(tile: Tile, at: Chip) -> Real:
+def by_registers(tile: Tile, at: KernelGpu) -> Real:
     """Programs whose registers fit on one multiprocessor."""
     return ops.floor(REGISTERS / (registers(tile, at) * LANES * tile.warps))
 
 
-def resident(tile: Tile, at: Chip) -> Real:
+def resident(tile: Tile, at: KernelGpu) -> Real:
     """Programs that one multiprocessor holds at a time; 0 means that the kernel cannot be launched."""
     by_warps = ops.minimum(ops.floor(WARPS / tile.warps), PROGRAMS)
     return ops.minimum(ops.minimum(by_smem(tile, at), by_registers(tile, at)), by_warps)
 
 
-def budget_shares(tile: Tile, at: Chip) -> tuple[Real, Real, Real]:
+def budget_shares(tile: Tile, at: KernelGpu) -> tuple[Real, Real, Real]:
     """One program's shares of a multiprocessor: (of its shared memory, of its registers, of its warp
     slots)."""
     return (
@@ -196,7 +196,7 @@ def budget_shares(tile: Tile, at: Chip) -> tuple[Real, Real, Real]:
     )
 
 
-def occupancy(tile: Tile, at: Chip) -> Real:
+def occupancy(tile: Tile, at: KernelGpu) -> Real:
     """Resident warps as a share of the maximum."""
     return resident(tile, at) * tile.warps / WARPS
 
@@ -259,7 +259,7 @@ class Times(NamedTuple):
     total_s: float
 
 
-def hbm_bytes(m: Real, n: Real, k: Real, tile: Tile, at: Chip, group: Real) -> Real:
+def hbm_bytes(m: Real, n: Real, k: Real, tile: Tile, at: KernelGpu, group: Real) -> Real:
     """Bytes that HBM reads and writes: each operand once if both fit in L2, else once for each wave that uses
     it.
 
@@ -278,14 +278,14 @@ def hbm_bytes(m: Real, n: Real, k: Real, tile: Tile, at: Chip, group: Real) -> R
     return read + m * n * ELEMENT_BYTES
 
 
-def step_s(tile: Tile, at: Chip) -> Real:
+def step_s(tile: Tile, at: KernelGpu) -> Real:
     """Arithmetic of one step along k: 2·bm·bn·bk/rate; spilled registers go out and back in through L1 once
     per step."""
     spill_s = 2.0 * spilled(tile, at) * WORD_BYTES * LANES * tile.warps / (SMEM_BYTES_PER_CLOCK * at.clock_hz)
     return 2.0 * tile.block_m * tile.block_n * tile.block_k * at.multiprocessors / at.flops_per_s + spill_s
 
 
-def ends_s(tile: Tile, at: Chip, together: Real) -> Real:
+def ends_s(tile: Tile, at: KernelGpu, together: Real) -> Real:
     """Seconds at the start and the end of a program: it waits for its first load, which other resident
     programs may hide, and it writes its tile to L2."""
     return (
@@ -294,7 +294,7 @@ def ends_s(tile: Tile, at: Chip, together: Real) -> Real:
     )
 
 
-def times(m: Real, n: Real, k: Real, tile: Tile, at: Chip, group: Real = 8.0) -> Times:
+def times(m: Real, n: Real, k: Real, tile: Tile, at: KernelGpu, group: Real = 8.0) -> Times:
     """The time of a product of m×k by k×n, and what limits it.
 
     A step along k takes the matrix units step_s, and L2 2·bk·(bm + bn)/rate, for each of the programs that
@@ -326,7 +326,7 @@ def times(m: Real, n: Real, k: Real, tile: Tile, at: Chip, group: Real = 8.0) ->
     )
 
 
-def flops_per_s(m: Real, n: Real, k: Real, tile: Tile, at: Chip, group: Real = 8.0) -> Real:
+def flops_per_s(m: Real, n: Real, k: Real, tile: Tile, at: KernelGpu, group: Real = 8.0) -> Real:
     """2·m·n·k over the estimated time; 0 for a tile that does not fit on a multiprocessor."""
     fits = ops.where(resident(tile, at) >= 1.0, 1.0, 0.0)
     return fits * 2.0 * m * n * k / times(m, n, k, tile, at, group).total_s
@@ -355,13 +355,13 @@ def tile_at(index: Real) -> Tile:
     return Tile(*reversed(columns))
 
 
-def best(m: Real, n: Real, k: Real, at: Chip, group: Real = 8.0) -> Tile:
+def best(m: Real, n: Real, k: Real, at: KernelGpu, group: Real = 8.0) -> Tile:
     """The tile of the space with the highest estimate."""
     return tile_at(np.argmax(flops_per_s(m, n, k, space(), at, group)))
 
 
 # -- measurements --------------------------------------------------------------------------------------------
-class Product(NamedTuple):
+class TimedProduct(NamedTuple):
     """A product that was timed, here or elsewhere."""
 
     chip: str
@@ -385,16 +385,16 @@ class Cited(TypedDict):
 
 
 @lru_cache(None)
-def products() -> tuple[Product, ...]:
+def products() -> tuple[TimedProduct, ...]:
     """The published timings of products in the catalogue."""
     return tuple(
-        Product(key, row["name"], row["m"], row["n"], row["k"], row["flops_per_s"])
+        TimedProduct(key, row["name"], row["m"], row["n"], row["k"], row["flops_per_s"])
         for key, rows in files.table("products.toml", list[Cited]).items()
         for row in rows
     )
 
 
-class Timed(NamedTuple):
+class TileTiming(NamedTuple):
     """A product timed by measure/tile_sweep.py: by lesson 17's kernel with this tile, or by torch's kernel,
     which has no such tile."""
 
@@ -407,7 +407,7 @@ class Timed(NamedTuple):
 
 
 @lru_cache(None)
-def timed_here() -> tuple[Timed, ...]:
+def timed_here() -> tuple[TileTiming, ...]:
     """The products that were timed on our own chips. The sweep over rows uses the first tile of the sweep
     over tiles."""
     found = []
@@ -418,7 +418,7 @@ def timed_here() -> tuple[Timed, ...]:
         first, *others = [
             (Tile(*[row[side] for side in Tile._fields]), row["flops_per_s"]) for row in sweep["by_tile"]
         ]
-        found += [Timed(key, row["rows"], n, k, row["torch_flops_per_s"], None) for row in rows]
-        found += [Timed(key, row["rows"], n, k, row["flops_per_s"], first[0]) for row in rows]
-        found += [Timed(key, rows[-1]["rows"], n, k, rate, tile) for tile, rate in others]
+        found += [TileTiming(key, row["rows"], n, k, row["torch_flops_per_s"], None) for row in rows]
+        found += [TileTiming(key, row["rows"], n, k, row["flops_per_s"], first[0]) for row in rows]
+        found += [TileTiming(key, rows[-1]["rows"], n, k, rate, tile) for tile, rate in others]
     return tuple(found)

@@ -42,7 +42,7 @@ WHOSE = (
 )
 
 
-class Tables(NamedTuple):
+class TraceTables(NamedTuple):
     """The traces as tables of [trace, row], NaN where a trace has fewer rows. Texts are indices into
     ``words``."""
 
@@ -79,7 +79,7 @@ def columns(case: float, autocast: bool, mode: float) -> dict[str, np.ndarray]:
 
 
 @cache
-def tables() -> Tables:
+def tables() -> TraceTables:
     """All traces."""
     found = recordings.load("dispatch")["traces"]
     traces = [
@@ -95,7 +95,7 @@ def tables() -> Tables:
         {column: _padded([row[part][column] for row in rows]) for column in rows[0][part]} for part in PARTS
     ]
     events, operators = (np.array([float(len(trace[of])) for trace in traces]) for of in ("events", "calls"))
-    return Tables(*parts, events=events, operators=operators, words=tuple(words))
+    return TraceTables(*parts, events=events, operators=operators, words=tuple(words))
 
 
 def _rows(trace: dict, word) -> dict:

@@ -20,7 +20,7 @@ class Slip(Exception):
         self.words, self.drawn = words, drawn
 
 
-class Printed(Exception):
+class EndlessOutput(Exception):
     """The reader's code prints without end."""
 
 
@@ -38,7 +38,7 @@ def tried(code, name, task):
         right = True
     except Slip as slip:
         words, drawn = slip.words, slip.drawn
-    except Printed:
+    except EndlessOutput:
         words = f"Stopped: your code printed more than {MOST_LINES} lines. Print less."
     except SyntaxError as error:
         words, line = f"Python cannot read this line: {error.msg}.", error.lineno or 0
@@ -56,7 +56,7 @@ def printer(printed):
         text = (" " if sep is None else sep).join([str(value) for value in values])
         size[0] += len(text) + 1
         if len(printed) >= MOST_LINES or size[0] > MOST_CHARACTERS:
-            raise Printed()
+            raise EndlessOutput()
         printed.append(text)
 
     return print_here

@@ -96,12 +96,12 @@ class Tiles:
             self.last.gone = True
         if self.at == len(self.tiles):
             raise StopIteration
-        self.last = Tile(self.tiles[self.at])
+        self.last = LentTile(self.tiles[self.at])
         self.at += 1
         return self.last
 
 
-class Tile:
+class LentTile:
     """The scores and values of a tile, which can be read only until the next tile is requested."""
 
     def __init__(self, entries):

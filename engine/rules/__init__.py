@@ -15,7 +15,7 @@ from engine.rules import (
     splits_held,
     wires_held,
 )
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 
 PARTS = (
     foundations_held,
@@ -29,10 +29,10 @@ PARTS = (
     kernels_held,
     compiling_held,
 )
-ALL: tuple[Held, ...] = tuple(held for part in PARTS for held in part.RULES)
+ALL: tuple[HeldRule, ...] = tuple(held for part in PARTS for held in part.RULES)
 
 
-def of(page: str, anchor: str) -> list[Held]:
+def of(page: str, anchor: str) -> list[HeldRule]:
     """The entries that compare this rule of this page with a model; empty if it has none."""
     return [held for held in ALL if (held.page, held.anchor) == (page, anchor)]
 

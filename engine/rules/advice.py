@@ -64,7 +64,7 @@ TOOLS = {
 }
 
 
-class Split(NamedTuple):
+class SequenceSplit(NamedTuple):
     """How many GPUs work on one sequence, and by which kind of parallelism."""
 
     tp: int
@@ -78,16 +78,16 @@ class Split(NamedTuple):
         return self.tp**2 * self.pp, self.tp, self.cp
 
 
-def split_of(layout: Layout) -> Split:
+def split_of(layout: Layout) -> SequenceSplit:
     """The split of a layout, which is what the rules choose."""
-    return Split(layout.tp, layout.pp, layout.cp, layout.ep)
+    return SequenceSplit(layout.tp, layout.pp, layout.cp, layout.ep)
 
 
 def _powers_of_two(number: int) -> list[int]:
     return [d for d in divisors(number) if d & (d - 1) == 0]
 
 
-def splits(model: Model, at: Machine, job: Job, gpus: int, tools: Tools) -> list[Split]:
+def splits(model: Model, at: Machine, job: Job, gpus: int, tools: Tools) -> list[SequenceSplit]:
     """Every split that rule 1 allows, in the order of rule 3."""
     node = int(at.wires.gpus_per_node)
     found = []
@@ -98,7 +98,7 @@ def splits(model: Model, at: Machine, job: Job, gpus: int, tools: Tools) -> list
                 whole = cp == 1 or (long and not cuts_tokens_unevenly(job.seq, cp))
                 built = not cuts_a_head(model.heads, tp) and not leaves_a_chunk_empty(model.depth, pp, 1)
                 if tp <= node and built and whole:
-                    found.append(Split(tp, pp, cp, max(1, min(model.experts, node, gpus // pp))))
+                    found.append(SequenceSplit(tp, pp, cp, max(1, min(model.experts, node, gpus // pp))))
     return sorted(found, key=lambda split: split.cost)
 
 
@@ -168,7 +168,12 @@ def _hidden(found: Estimate) -> bool:
 
 
 def fastest(
-    model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS["context"], only: Split | None = None
+    model: Model,
+    at: Machine,
+    job: Job,
+    gpus: int,
+    tools: Tools = TOOLS["context"],
+    only: SequenceSplit | None = None,
 ) -> Estimate:
     """The search's winner among all layouts that the tools support and a framework can run, or among those of
     one split."""
@@ -179,7 +184,7 @@ def fastest(
     return found
 
 
-def _within(tools: Tools, only: Split | None) -> Constraints:
+def _within(tools: Tools, only: SequenceSplit | None) -> Constraints:
     """The constraints that leave what the tools support, of all splits or of one."""
     free = replace(
         run_by_some(), zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1)
@@ -192,7 +197,7 @@ def _within(tools: Tools, only: Split | None) -> Constraints:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AdviceVerdict:
     """The rules' layout and the search's, both tuned in micro-batch, stage, chunks and recomputation."""
 
     tools: Tools
@@ -215,10 +220,10 @@ class Verdict:
         return search.lost_by(self.search, self.rules)["lost_by"] if not self.agree else "nothing"
 
 
-def verdict(model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS["context"]) -> Verdict:
+def verdict(model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS["context"]) -> AdviceVerdict:
     """Which layout is faster, the rules' or the search's, and by how much."""
     advised = advise(model, at, job, gpus, tools)
-    return Verdict(
+    return AdviceVerdict(
         tools,
         fastest(model, at, job, gpus, tools, split_of(advised.layout)),
         fastest(model, at, job, gpus, tools),
@@ -231,7 +236,7 @@ def tuned(
     global_batch: int,
     seq: int,
     tools: str = "context",
-    only: Split | None = None,
+    only: SequenceSplit | None = None,
     gpu: str = "h100-sxm",
 ) -> Estimate:
     """``fastest`` by names, for a lesson's tables."""
@@ -243,7 +248,7 @@ def tuned(
 @lru_cache(64)
 def judged(
     model: str, gpus: int, global_batch: int, seq: int, tools: str = "context", gpu: str = "h100-sxm"
-) -> Verdict:
+) -> AdviceVerdict:
     """``verdict`` by names."""
     return verdict(
         catalog.model(model), machine(catalog.gpu(gpu)), Job(global_batch, seq), gpus, TOOLS[tools]

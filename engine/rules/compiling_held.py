@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from engine import catalog
 from engine.calibration import launch_costs
 from engine.one_gpu import compilation, dispatch, guards
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 
 GPUS = tuple(catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200"))
 CHAINS = 32  # in one step, one after the other
@@ -89,7 +89,7 @@ def looked_up(call: tuple[str, int], graphs: list, compiled: list[int], dynamic:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "18-torch-compile",
         "rule-what-fusion-saves",
         chain_s,
@@ -100,7 +100,7 @@ RULES = (
         0.04,
         because="What is left out is the first launch or the last kernel of a step.",
     ),
-    Held(
+    HeldRule(
         "18-torch-compile",
         "rule-the-price-of-a-break",
         broken_step_s,
@@ -111,7 +111,7 @@ RULES = (
         "the two lanes, run launch by launch",
         0.01,
     ),
-    Held(
+    HeldRule(
         "18-torch-compile",
         "rule-break-even",
         even_step,

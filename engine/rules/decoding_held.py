@@ -6,7 +6,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.mechanism import roofline
-from engine.rules.held import Held, first
+from engine.rules.held import HeldRule, first
 from engine.serving import decoding, drafts, inference
 from engine.serving.inference import StepTime
 from engine.step import layout
@@ -74,7 +74,7 @@ def drawn_speed_up(accepted: float, drafted: int, draft_cost: float) -> float:
 
 ON = "Llama 3 8B and 70B on 1 to 8 GPUs, A100 to B200"
 RULES = (
-    Held(
+    HeldRule(
         "11-inference",
         "rule-the-critical-batch",
         critical_batch,
@@ -84,7 +84,7 @@ RULES = (
         "half the users with which the products of the engine's decode step take twice as long as for one",
         0.35,
     ),
-    Held(
+    HeldRule(
         "11-inference",
         "rule-tokens-per-second-and-gpu",
         most_tokens_per_s,
@@ -94,7 +94,7 @@ RULES = (
         "the engine's decode step",
         0.9,
     ),
-    Held(
+    HeldRule(
         "11-inference",
         "rule-when-the-caches-catch-up",
         catching_up,
@@ -104,7 +104,7 @@ RULES = (
         "the cached tokens with which attention takes as long as the products in the engine's decode step",
         0.4,
     ),
-    Held(
+    HeldRule(
         "11-inference",
         "rule-speculative-decoding-arxiv-2211-17192-equation-1-and-theorem-3-8",
         drafts.speculative_speed_up,

@@ -6,7 +6,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.mechanism import flops, memory
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 from engine.serving import inference
 from engine.step import layout
 from engine.step.layout import Job, Layout
@@ -39,7 +39,7 @@ def token_s(model: Model, gpus: int, key: str) -> float:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "01-why-distributed",
         "rule-sixteen-bytes-a-parameter",
         lambda model: 16 * models.parameters(model),
@@ -48,7 +48,7 @@ RULES = (
         f"the {len(DENSE)} dense models of the catalogue",
         "the state in the engine's step",
     ),
-    Held(
+    HeldRule(
         "01-why-distributed",
         "rule-activations",
         lambda model, seq: 34 * seq * model.hidden,
@@ -59,7 +59,7 @@ RULES = (
         1.0,
         because="Gemma's MLPs, eight times as wide as the model, keep the most.",
     ),
-    Held(
+    HeldRule(
         "01-why-distributed",
         "rule-activations",
         lambda model, seq: 2 * seq * model.hidden,
@@ -68,7 +68,7 @@ RULES = (
         "full recomputation",
         "the same count",
     ),
-    Held(
+    HeldRule(
         "01-why-distributed",
         "rule-six-p-d",
         lambda model, seq: 6 * models.parameters(model),
@@ -79,7 +79,7 @@ RULES = (
         0.17,
         because="Attention over the sequence is what 6PD leaves out.",
     ),
-    Held(
+    HeldRule(
         "01-why-distributed",
         "rule-a-token-costs-a-read",
         read_s,

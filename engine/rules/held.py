@@ -24,7 +24,7 @@ def everywhere(**point: Any) -> bool:
     return True
 
 
-class Found(NamedTuple):
+class RuleError(NamedTuple):
     """The ratio of the model to the rule over all points of a domain: smallest, median and largest; and the
     median and the worst error, as shares of the rule."""
 
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldRule:
     """A boxed rule of a lesson, and what it is held against.
 
     ``rule`` and ``model`` take the names of ``domain`` and give the same quantity; the points are all
@@ -69,11 +69,11 @@ class Held:
                 yield point
 
     @cached_property
-    def found(self) -> Found:
+    def found(self) -> RuleError:
         """The sweep of the domain."""
         ratios = np.array([float(self.model(**point)) / float(self.rule(**point)) for point in self.points()])
         errors = np.abs(ratios - 1.0)
-        return Found(
+        return RuleError(
             float(ratios.min()),
             float(np.median(ratios)),
             float(ratios.max()),
@@ -89,7 +89,7 @@ class Held:
         return f"{said} {self.because}".strip()
 
 
-def verdict(found: Found) -> str:
+def verdict(found: RuleError) -> str:
     """How far off the rule is, in words: in percent, or as factors where the error is large."""
     if found.exact:
         return "exact"

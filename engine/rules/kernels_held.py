@@ -12,7 +12,7 @@ from engine.catalog.hardware import Gpu
 from engine.executed import flash_attention, tiled_product
 from engine.mechanism import fusion
 from engine.one_gpu import own_timings, recordings, tile_order, tiling
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 
 GPUS = tuple(catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200"))
 TILE_NAMES = tiling.Tile._fields
@@ -98,7 +98,7 @@ def busy(rows: int) -> float:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "16-custom-kernels-and-fusion",
         "rule-what-fusing-brings",
         gain_of_passes,
@@ -107,7 +107,7 @@ RULES = (
         "2 to 16 operations of 1 to 200 FLOPs on tensors of 2²⁷ and 2³⁰ elements, A100 to B200",
         "the engine's kernels, launches included",
     ),
-    Held(
+    HeldRule(
         "16-custom-kernels-and-fusion",
         "rule-standard-attention",
         lambda tokens, width: 4 * tokens * width + 4 * tokens**2,
@@ -116,7 +116,7 @@ RULES = (
         "64 to 512 tokens and heads of 16 and 64",
         "the three kernels, executed",
     ),
-    Held(
+    HeldRule(
         "16-custom-kernels-and-fusion",
         "rule-attention-in-tiles",
         tiled_values,
@@ -127,7 +127,7 @@ RULES = (
         0.3,
         because="The rule leaves out queries and results, moved once; with more tiles they count for less.",
     ),
-    Held(
+    HeldRule(
         "17-triton",
         "rule-what-a-tile-is-worth",
         lambda size, block_m, block_n: block_m * block_n / (block_m + block_n),
@@ -136,7 +136,7 @@ RULES = (
         "tiles of 8 × 8 to 32 × 64 that divide the matrices",
         "the reads of a product, executed tile by tile",
     ),
-    Held(
+    HeldRule(
         "17-triton",
         "rule-a-wave-should-be-a-square",
         wave_blocks,
@@ -148,7 +148,7 @@ RULES = (
         claims=lambda wave, group: group <= wave and wave / group <= 16,
         because="It is exact where the group divides the wave.",
     ),
-    Held(
+    HeldRule(
         "17-triton",
         "rule-the-budget-of-a-tile",
         lambda row: staged_bytes(row, less=0),
@@ -157,7 +157,7 @@ RULES = (
         f"{len(compiled('h100-sxm'))} tiles from 64 rows on",
         "the shared memory that Triton's compiler takes for an H100",
     ),
-    Held(
+    HeldRule(
         "17-triton",
         "rule-the-budget-of-a-tile",
         lambda row: staged_bytes(row, less=1),
@@ -166,7 +166,7 @@ RULES = (
         "the same tiles with one stage less",
         "what it takes for an A100",
     ),
-    Held(
+    HeldRule(
         "17-triton",
         "rule-the-tail",
         lambda row: busy(row.rows) / busy(FULL.rows),

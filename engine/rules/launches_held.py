@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from engine import catalog
 from engine.one_gpu import capture, own_timings
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 
 TIMED = tuple(row for kind in ("matmul", "add") for row in own_timings.launches(kind) if row.device == "H100")
 GELU = tuple(each for _, apart, fused in own_timings.gelu() for each in (apart, fused))
@@ -26,7 +26,7 @@ def queued(case: tuple[str, str, int], batch: int) -> tuple:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "13-pytorch-internals",
         "rule-the-slower-lane-sets-the-pace",
         lambda timed: timed.longer_s,
@@ -36,7 +36,7 @@ RULES = (
         f"{len(TIMED)} loops of alike operators, timed on an H100",
         0.1,
     ),
-    Held(
+    HeldRule(
         "16-custom-kernels-and-fusion",
         "rule-what-a-kernel-takes",
         lambda timed: timed.ours,
@@ -47,7 +47,7 @@ RULES = (
         0.45,
         because="What is far off is a small tensor in one kernel, whose launch takes less than we assume.",
     ),
-    Held(
+    HeldRule(
         "19-cuda-graphs",
         "rule-the-slower-of-two-workers",
         lambda case, batch: capture.rule_s(*queued(case, batch)),

@@ -9,7 +9,7 @@ import numpy as np
 from engine import catalog
 from engine.catalog.models import Model
 from engine.mechanism import experts
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 from engine.serving import pools, queues
 
 EXPERTS = tuple(
@@ -31,7 +31,7 @@ def sending_share(model: Model, ranks: int, tokens: int) -> float:
 
 def fitted_sending_share(model: Model, ranks: int, tokens: int) -> float:
     """Sending over computing in the engine's layer, which sends a message for each chosen expert."""
-    machine = experts.Machine.of(catalog.node("dgx-h100"))
+    machine = experts.ExpertNode.of(catalog.node("dgx-h100"))
     routed = experts.block(model, model.experts, model.top_k)
     found = experts.layer(routed, tokens, ranks, machine, ranks, False, False)
     return float(experts.wires_s(found) / found.experts_s)
@@ -69,7 +69,7 @@ def best_share(reading_s: float, replicas: int) -> float:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "09-expert-parallel",
         "rule-the-expert-s-width-against-the-wire",
         sending_share,
@@ -81,7 +81,7 @@ RULES = (
         because="Grouped products reach half to two thirds of the peak, so a narrower expert hides as much.",
         claims=lambda model, ranks, tokens: model.experts >= ranks,
     ),
-    Held(
+    HeldRule(
         "12-disaggregated-serving",
         "rule-how-busy-a-prefill-pool-may-be-on-average",
         lambda prompt_s: queues.prefill_rate(prompt_s, TARGET_S) * prompt_s,
@@ -91,7 +91,7 @@ RULES = (
         "a queue, run request by request",
         0.005,
     ),
-    Held(
+    HeldRule(
         "12-disaggregated-serving",
         "rule-split-by-work",
         lambda reading_s, replicas: pools.prefill_share(reading_s, 1.0),

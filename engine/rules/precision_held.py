@@ -8,7 +8,7 @@ from collections.abc import Callable
 from engine.mechanism import precision
 from engine.mechanism.precision import Format
 from engine.one_gpu import traces
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 
 SIZES = {"seq": (512, 2048, 8192), "batch": (1, 4), "hidden": (4096, 12288), "heads": (32, 96)}
 DIVIDES = "512 to 8,192 tokens, one or four sequences, and widths of 4,096 and 12,288"
@@ -67,7 +67,7 @@ def largest_finite(kind: Format, scale: float) -> float:
 
 
 RULES = (
-    Held(
+    HeldRule(
         "13-pytorch-internals",
         "rule-a-layer-keeps-what-its-formulas-mention",
         kept_bytes,
@@ -78,7 +78,7 @@ RULES = (
         7e-5,
         claims=heads_divide,
     ),
-    Held(
+    HeldRule(
         "13-pytorch-internals",
         "rule-a-layer-keeps-what-its-formulas-mention",
         kept_bytes_fused,
@@ -90,7 +90,7 @@ RULES = (
         because="What is left are the norms' means and deviations.",
         claims=heads_divide,
     ),
-    Held(
+    HeldRule(
         "14-mixed-precision",
         "rule-an-update-under-half-a-gap-is-lost",
         half_gap,
@@ -100,7 +100,7 @@ RULES = (
         "the largest update that rounding loses, executed",
         claims=lambda kind, weight, up: kind.round(weight) == weight,
     ),
-    Held(
+    HeldRule(
         "14-mixed-precision",
         "rule-a-loss-scale-moves-gradients-into-the-window",
         lambda kind, scale: kind.smallest / 2 / scale,
@@ -109,7 +109,7 @@ RULES = (
         "scales of 1 to 65,536 in bf16, fp16 and both fp8 formats",
         "the largest gradient that becomes 0, each scaled and rounded",
     ),
-    Held(
+    HeldRule(
         "14-mixed-precision",
         "rule-a-loss-scale-moves-gradients-into-the-window",
         lambda kind, scale: kind.largest / scale,

@@ -13,7 +13,7 @@ from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.executed import data_parallel, fully_sharded, ranks, ranks_operations
 from engine.mechanism import flops, hiding, matmul, start_ups
-from engine.rules.held import Held
+from engine.rules.held import HeldRule
 from engine.step import layout
 from engine.step.layout import Job, Layout, Machine
 
@@ -130,7 +130,7 @@ def executed_elements(count: int, stage: int) -> float:
 PEAK_RANKS, PEAK_LAYERS = 64, 32
 
 
-def sharded_layer(model: Model, tokens: int) -> fully_sharded.Layer:
+def sharded_layer(model: Model, tokens: int) -> fully_sharded.ShardedLayer:
     """A layer of this model, sharded over the H100s of whole nodes."""
     wire = min(DGX.link.bytes_per_s, DGX.outgoing_bytes_per_s)
     hop_s = start_ups.mean_hop_s(DGX, PEAK_RANKS * 1.0)
@@ -162,7 +162,7 @@ def beyond_group_elements(group: int, replicas: int) -> float:
 
 MACHINES_IN_WORDS = "on A100s to B200s in whole nodes, with 25 or 50 GB/s of cards for each GPU"
 RULES = (
-    Held(
+    HeldRule(
         "04-data-parallel",
         "rule-tokens-enough-to-hide",
         hiding_tokens,
@@ -172,7 +172,7 @@ RULES = (
         "the engine's full step",
         hiding.ERROR / (1 - hiding.ERROR),
     ),
-    Held(
+    HeldRule(
         "04-data-parallel",
         "rule-the-best-bucket",
         exposed_by_rule_s,
@@ -183,7 +183,7 @@ RULES = (
         "the best bucket of a simulation, tensor by tensor",
         0.05,
     ),
-    Held(
+    HeldRule(
         "04-data-parallel",
         "rule-the-most-gpus-for-data-parallelism",
         most_gpus,
@@ -193,7 +193,7 @@ RULES = (
         "the engine's full step",
         0.12,
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-what-each-stage-leaves",
         held_bytes,
@@ -202,7 +202,7 @@ RULES = (
         "the bytes of dense models of 8B to 405B on 8 to 512 GPUs",
         "the engine's step",
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-what-each-stage-leaves",
         lambda count, stage: (3 if stage == 3 else 2) * count * (count - 1) / count,
@@ -211,7 +211,7 @@ RULES = (
         "the elements that 2 to 32 ranks send",
         "executed collectives",
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-enough-work-behind-each-gather",
         hiding_tokens,
@@ -222,7 +222,7 @@ RULES = (
         1.4,
         because="Each gather has a start-up to hide as well, and that counts for 8B on hundreds of GPUs.",
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-the-peak-of-fsdp",
         peak_bytes,
@@ -233,7 +233,7 @@ RULES = (
         "the step executed layer by layer",
         0.03,
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-hybrid-sharding",
         lambda model, shard: 16 * models.parameters(model) / shard,
@@ -242,7 +242,7 @@ RULES = (
         "the bytes of dense models of 8B to 405B on 64 GPUs in groups of 8 to 32",
         "the engine's step",
     ),
-    Held(
+    HeldRule(
         "05-fsdp-and-zero",
         "rule-hybrid-sharding",
         beyond_group_elements,

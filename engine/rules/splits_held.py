@@ -11,7 +11,7 @@ from engine import catalog
 from engine.catalog.models import Model
 from engine.executed import pipeline_schedules, ranks, ring_attention, tensor
 from engine.mechanism import context_parallel, interconnect, matmul, memory, reliability
-from engine.rules.held import Held, first
+from engine.rules.held import HeldRule, first
 from engine.step import layout
 from engine.step.layout import Job, Layout
 
@@ -180,7 +180,7 @@ def estimated_bubble(model: Model, gpus: int, stages: int, chunks: int) -> float
 
 STAGES, BATCHES = (2, 4, 8, 16), (1, 2, 4, 8, 16, 32, 64)
 RULES = (
-    Held(
+    HeldRule(
         "06-tensor-parallel",
         "rule-four-allreduces-a-layer-and-whole-heads",
         lambda count: 4 * 2 * (count - 1) / count * TOKENS * HIDDEN,
@@ -189,7 +189,7 @@ RULES = (
         "2 to 16 ranks",
         "an attention and an MLP, cut and executed",
     ),
-    Held(
+    HeldRule(
         "06-tensor-parallel",
         "rule-tensor-ranks-up-to-about-f-w-c",
         sending_share,
@@ -201,7 +201,7 @@ RULES = (
         0.9,
         because="Products reach two thirds of the data sheet's rate, and NVSwitch adds for H100s and B200s.",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-the-bubble",
         lambda schedule, stages, batches: (stages - 1) / (batches + stages - 1),
@@ -210,7 +210,7 @@ RULES = (
         "GPipe and 1F1B with 2 to 16 stages and 1 to 64 micro-batches",
         "the executed schedules",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-memory-under-1f1b",
         lambda stages, batches: min(stages, batches),
@@ -219,7 +219,7 @@ RULES = (
         "2 to 16 stages and 1 to 64 micro-batches",
         "the executed schedule",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-interleaving",
         lambda stages, chunks, groups: (stages - 1) / (chunks * groups * stages + stages - 1),
@@ -230,7 +230,7 @@ RULES = (
         "the bubble with 2 to 16 stages, 1 to 4 chunks and micro-batches in whole groups",
         "the executed schedule",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-interleaving",
         lambda stages, chunks, groups: stages + (stages - 1) / chunks,
@@ -239,7 +239,7 @@ RULES = (
         "the micro-batches in flight with 2 to 4 chunks",
         "the executed schedule",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-what-zero-bubble-schedules-wait-for",
         table_idle_s,
@@ -254,7 +254,7 @@ RULES = (
         0.1,
         because="All but the two DualPipes are exact, and these idle less than the table says.",
     ),
-    Held(
+    HeldRule(
         "07-pipeline-parallel",
         "rule-the-slowest-stage-sets-the-pace",
         uneven_s,
@@ -265,7 +265,7 @@ RULES = (
         0.1,
         claims=lambda stages, batches, extra: batches >= 4 * stages,
     ),
-    Held(
+    HeldRule(
         "08-sequence-and-context",
         "rule-sequence-parallelism",
         with_sequence_parallelism,
@@ -276,7 +276,7 @@ RULES = (
         "GPT models of 6.7B to 530B on 2 to 16 ranks",
         "the engine's count, tensor by tensor",
     ),
-    Held(
+    HeldRule(
         "08-sequence-and-context",
         "rule-tokens-that-hide-the-ring",
         hiding_tokens,
@@ -286,7 +286,7 @@ RULES = (
         "the engine's messages and attention",
         0.25,
     ),
-    Held(
+    HeldRule(
         "08-sequence-and-context",
         "rule-tokens-that-hide-the-ring",
         hiding_tokens,
@@ -297,7 +297,7 @@ RULES = (
         4.0,
         because="There a message's start-up counts as well.",
     ),
-    Held(
+    HeldRule(
         "08-sequence-and-context",
         "rule-deal-the-tokens-out-in-zig-zag",
         lambda count, order: count / (2 * count - 1) if order == context_parallel.CONTIGUOUS else 1.0,
@@ -307,7 +307,7 @@ RULES = (
         "the executed rings",
         0.005,
     ),
-    Held(
+    HeldRule(
         "08-sequence-and-context",
         "rule-ulysses-ends-at-the-heads",
         lambda count, heads, kv_heads: count * kv_heads / (heads + kv_heads),
@@ -316,7 +316,7 @@ RULES = (
         "2 to 8 ranks",
         "a ring and Ulysses, executed",
     ),
-    Held(
+    HeldRule(
         "10-nd-parallelism",
         "rule-sequences-run-out-before-gpus-do",
         bubble_of_arithmetic,
@@ -333,7 +333,7 @@ RULES = (
         0.35,
         because="A stage that idles also waits for the AllReduces of the others.",
     ),
-    Held(
+    HeldRule(
         "10b-the-long-run",
         "rule-how-often-to-write-young-1974",
         lambda checkpoint_s, mtbf_s: (2 * checkpoint_s * mtbf_s) ** 0.5,

@@ -9,10 +9,10 @@ import numpy as np
 from engine import catalog
 from engine.base import ops
 from engine.executed import ranks, ranks_operations
-from engine.executed.ranks import Run
+from engine.executed.ranks import ExecutedRun
 from engine.mechanism import collectives, interconnect, start_ups
-from engine.mechanism.placement import Fabric, all_to_all_floor_s
-from engine.rules.held import Held
+from engine.mechanism.placement import LeafNetwork, all_to_all_floor_s
+from engine.rules.held import HeldRule
 
 H100, DGX = catalog.gpu("h100-sxm"), catalog.node("dgx-h100")
 NET, CARD, NVLINK = interconnect.wires(H100), DGX.nic, DGX.link
@@ -22,7 +22,7 @@ LARGE = tuple(float(size) for size in np.geomspace(1e7, 1e11, 9))
 
 
 @cache
-def executed(count: int, algorithm: str = "ring", gpus_per_node: int | None = None) -> Run:
+def executed(count: int, algorithm: str = "ring", gpus_per_node: int | None = None) -> ExecutedRun:
     """An executed AllReduce among this many ranks, with buffers of one cell for each rank."""
     return ranks_operations.all_reduce(
         ranks.example(count, count), algorithm, gpus_per_node=gpus_per_node, cell_bytes=CELL_BYTES
@@ -121,9 +121,9 @@ def executed_all_to_all(count: int) -> np.ndarray:
     return ranks_operations.all_to_all(ranks.example(count, count), cell_bytes=CELL_BYTES).link_bytes
 
 
-def fabric(nodes: int, nodes_per_leaf: int, oversubscription: float) -> Fabric:
+def fabric(nodes: int, nodes_per_leaf: int, oversubscription: float) -> LeafNetwork:
     """A network of leaf switches over small nodes that have a card for each GPU."""
-    return Fabric(nodes, PER_NODE, PER_NODE, CARD.bytes_per_s, oversubscription, nodes_per_leaf)
+    return LeafNetwork(nodes, PER_NODE, PER_NODE, CARD.bytes_per_s, oversubscription, nodes_per_leaf)
 
 
 def bisection_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float:
@@ -148,7 +148,7 @@ def counted_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float
 
 def cards_s(size: float, nodes: int) -> float:
     """The rule's time of an AllToAll among nodes of eight GPUs, if only the cards limit it."""
-    return all_to_all_floor_s(size, Fabric(nodes, nodes_per_leaf=nodes))
+    return all_to_all_floor_s(size, LeafNetwork(nodes, nodes_per_leaf=nodes))
 
 
 def fitted_all_to_all_s(size: float, nodes: int) -> float:
@@ -188,7 +188,7 @@ def executed_two_levels_s(size: float, nodes: int, per_node: int) -> float:
 
 POWERS = (2, 4, 8, 16, 32, 64)
 RULES = (
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-alpha-and-beta",
         message_s,
@@ -198,7 +198,7 @@ RULES = (
         "the engine's fitted messages",
         0.3,
     ),
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-the-ring-allreduce",
         textbook_ring_s,
@@ -207,7 +207,7 @@ RULES = (
         "2 to 64 ranks",
         "the executed ring",
     ),
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-the-ring-allreduce",
         lambda size, count: textbook_ring_s(size, count) + start_ups.start_s(H100),
@@ -217,7 +217,7 @@ RULES = (
         "the engine's fitted ring",
         0.45,
     ),
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-when-a-ring-is-too-long",
         lambda count: count * start_ups.hop_s(CARD) * CARD.bytes_per_s,
@@ -228,7 +228,7 @@ RULES = (
         0.56,
         because="NCCL's protocol for small messages carries half the bytes a second, so they count sooner.",
     ),
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-the-ring-is-bandwidth-optimal",
         sent_at_least,
@@ -237,7 +237,7 @@ RULES = (
         "2 to 32 ranks",
         "what the executed collectives send",
     ),
-    Held(
+    HeldRule(
         "02-collectives",
         "rule-three-algorithms",
         table_of_three,
@@ -246,7 +246,7 @@ RULES = (
         "4 to 64 ranks, by powers of two",
         "the three algorithms, executed",
     ),
-    Held(
+    HeldRule(
         "03-interconnect",
         "rule-what-needs-the-bisection",
         bisection_s,
@@ -256,7 +256,7 @@ RULES = (
         "the bytes of an executed AllToAll",
         claims=lambda nodes, nodes_per_leaf, **_: nodes_per_leaf <= nodes,
     ),
-    Held(
+    HeldRule(
         "03-interconnect",
         "rule-what-needs-the-bisection",
         cards_s,
@@ -266,7 +266,7 @@ RULES = (
         "the engine's fitted AllToAll",
         0.12,
     ),
-    Held(
+    HeldRule(
         "03-interconnect",
         "rule-a-ring-through-whole-nodes",
         through_nodes_s,
@@ -276,7 +276,7 @@ RULES = (
         "the engine's fitted ring",
         start_ups.RING_OFF[1] - 1,
     ),
-    Held(
+    HeldRule(
         "03-interconnect",
         "rule-two-levels",
         two_levels_s,

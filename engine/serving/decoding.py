@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ALL_REDUCES = inference.ALGORITHMS  # "auto" and its candidates: a choice is an index into this list
 
 
-class Split(NamedTuple):
+class DecodeSeconds(NamedTuple):
     """The seconds of one decode step, by what takes them."""
 
     weights_s: float  # reading the weights from memory
@@ -62,7 +62,7 @@ def split(
     kv_value_bytes: Real = 2.0,
     weight_bytes: Real = 2.0,
     all_reduce: Real = 0,
-) -> Split:
+) -> DecodeSeconds:
     """One token for each of ``batch`` sequences of ``context`` tokens, on ``tp`` GPUs (one degree or
     several)."""
     if not check.is_trusted():
@@ -80,7 +80,7 @@ def split(
         attention_s = inference.attention_s(size, batch, context, tp, kv_value_bytes, chip)
         starts_s = inference.starts_s(size, chip)
         messages = size.depth * size.all_reduces
-        return Split(
+        return DecodeSeconds(
             reading_s,
             cache_s + 0.0 * tp,  # a latent cache is the same for every degree
             ops.maximum(0.0, products_s + attention_s - reading_s - cache_s - starts_s),
@@ -173,7 +173,7 @@ TOGETHER = 8192.0  # tokens of the prompts that are read in one step, at most
 
 
 # -- many layouts of a fleet at once -------------------------------------------------------------------------
-class Steady(NamedTuple):
+class FullReplica(NamedTuple):
     """A replica that is kept full: how long every user waits for the next token, and the throughput of each
     GPU."""
 
@@ -192,7 +192,7 @@ def steady(
     output: Real,
     kv_value_bytes: Real = 2.0,
     weight_bytes: Real = 2.0,
-) -> Steady:
+) -> FullReplica:
     """Continuous batching in its steady state, as ``inference.infer`` counts it: contexts average prompt +
     output/2, and every token's step also pays its share of the prefills that refill the batch, batch ·
     prefill / output. The prompts that arrive during a step are read together, up to ``TOGETHER`` tokens of
@@ -211,7 +211,7 @@ def steady(
         read_s = inference.prefill(model, at, tp, few, prompt, weight_precision=weight_bytes).total_s / few
         token_s = step.total_s + batch * read_s / output
         brings = ops.where(held >= 1.0, batch / (token_s * tp), 0.0)
-        return Steady(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
+        return FullReplica(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
 
 
 # users of a replica that are tried: every number as long as one more user matters, then in steps of a twelfth
@@ -252,7 +252,7 @@ def best_within(target_s: Real, token_s: Real, batch: Real, tp: Real) -> Real:
 
 def steady_within(
     target_s: Real,
-    grid: Steady,
+    grid: FullReplica,
     model: Model,
     at: Machine,
     tp: Real,
@@ -260,7 +260,7 @@ def steady_within(
     output: Real,
     kv_value_bytes: Real = 2.0,
     weight_bytes: Real = 2.0,
-) -> Steady:
+) -> FullReplica:
     """Each degree's best replica within a target: a whole number of users, at most as many as the target
     allows.
 
@@ -289,7 +289,7 @@ def steady_within(
     brings = np.where(token_s <= target_s, brings, 0.0)
     most = np.max(brings, axis=1)
     best = (brings >= most[:, None]) & (brings > 0)
-    return Steady(
+    return FullReplica(
         np.max(np.where(best, batch, 0.0), axis=1),
         np.max(np.where(best, token_s, 0.0), axis=1),
         most,

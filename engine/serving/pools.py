@@ -133,14 +133,14 @@ def rates(
         )
 
 
-class Split(NamedTuple):
+class PoolSplit(NamedTuple):
     """The number of replicas that prefill, and the requests per second of all replicas together."""
 
     prefillers: float
     goodput_per_s: float
 
 
-def best_split(of_one: Rates, replicas: Real) -> Split:
+def best_split(of_one: Rates, replicas: Real) -> PoolSplit:
     """The best of all splits with at least one replica on each side."""
     check.whole(replicas=replicas)
     check.between(2, 1e6, replicas=replicas)
@@ -148,7 +148,7 @@ def best_split(of_one: Rates, replicas: Real) -> Split:
     goodput = pools(
         prefillers, replicas, of_one.prefill_per_s, of_one.wire_per_s, of_one.decode_per_s
     ).goodput_per_s
-    return Split(prefillers[np.argmax(goodput)], np.max(goodput))
+    return PoolSplit(prefillers[np.argmax(goodput)], np.max(goodput))
 
 
 class Bargain(NamedTuple):

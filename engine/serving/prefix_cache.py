@@ -13,10 +13,10 @@ from engine.base import check
 from engine.serving.events import draw
 
 
-class Node:
+class PrefixNode:
     """Some tokens that follow those of the parent. Their caches are held together, or not at all."""
 
-    def __init__(self, tokens: tuple[int, ...], parent: Node | None) -> None:
+    def __init__(self, tokens: tuple[int, ...], parent: PrefixNode | None) -> None:
         self.tokens, self.parent, self.children = tokens, parent, {}
         self.used = 0  # when it was last part of a request
 
@@ -29,10 +29,10 @@ class Node:
                 return count
         return min(len(self.tokens), len(tokens))
 
-    def split(self, count: int) -> Node:
+    def split(self, count: int) -> PrefixNode:
         """Cut the node in two after ``count`` tokens. Returns the first part, which becomes the parent of the
         rest."""
-        upper = Node(self.tokens[:count], self.parent)
+        upper = PrefixNode(self.tokens[:count], self.parent)
         upper.used, upper.children = self.used, {self.tokens[count]: self}
         if self.parent is not None:
             self.parent.children[self.tokens[0]] = upper
@@ -45,8 +45,8 @@ class PrefixCache:
 
     def __init__(self, capacity: float) -> None:
         check.non_negative(capacity=capacity)
-        self.capacity, self.held, self.now, self.root = capacity, 0, 0, Node((), None)
-        self.leaves: set[Node] = set()
+        self.capacity, self.held, self.now, self.root = capacity, 0, 0, PrefixNode((), None)
+        self.leaves: set[PrefixNode] = set()
 
     def serve(self, tokens: tuple[int, ...]) -> int:
         """How many of a request's first tokens are held. From now on all of its tokens are held, if they
@@ -62,7 +62,7 @@ class PrefixCache:
             node.used = self.now
         rest = tokens[known:]
         if rest:
-            leaf = Node(rest, node)
+            leaf = PrefixNode(rest, node)
             leaf.used, node.children[rest[0]] = self.now, leaf
             self.leaves.add(leaf)
             self.leaves.discard(node)
@@ -86,7 +86,7 @@ class PrefixCache:
             if not leaf.parent.children and leaf.parent is not self.root:
                 self.leaves.add(leaf.parent)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[PrefixNode]:
         """All nodes but the root."""
         found, look = [], [self.root]
         while look:

@@ -42,14 +42,14 @@ def can_serve_per_s(at: Costs, traffic: Traffic, service: Service) -> float:
 
 
 # -- the error of a run --------------------------------------------------------------------------------------
-class Known(NamedTuple):
+class Interval(NamedTuple):
     """A figure of a run, and half the width of its 95 % interval."""
 
     value: float
     error: float
 
 
-def known(values: np.ndarray, statistic: Callable[[np.ndarray], Any] = np.mean) -> Known:
+def known(values: np.ndarray, statistic: Callable[[np.ndarray], Any] = np.mean) -> Interval:
     """A statistic of a series, with an error that is estimated from consecutive batches of the series (batch
     means: Law and Carson, Operations Research 27, 1979). NaN is left out: it stands for a value that a
     request does not have."""
@@ -58,7 +58,7 @@ def known(values: np.ndarray, statistic: Callable[[np.ndarray], Any] = np.mean) 
         raise ValueError(f"values must have at least {2 * BATCHES} entries, got {len(values)}")
     of_batches = [statistic(batch) for batch in np.array_split(values, BATCHES)]
     spread = float(np.std(of_batches, ddof=1)) / math.sqrt(BATCHES)
-    return Known(float(statistic(values)), STUDENT * spread)
+    return Interval(float(statistic(values)), STUDENT * spread)
 
 
 FEW, STUDENT_FEW = 5, 2.776  # batches of a short run, and Student's t for 95 % with 4 degrees of freedom
@@ -87,12 +87,14 @@ class Settled(NamedTuple):
     can_serve_per_s: float
     load: float  # arrivals over the requests that can be served
     requests: int  # requests that were counted
-    ttft_s: Known | None  # median time to first token
-    ttft_most_s: Known | None  # 90th percentile
-    tpot_most_s: Known | None
-    pause_s: Known | None  # median of each request's longest pause between two tokens
-    pause_most_s: Known | None
-    met: tuple[Known, ...] | None  # share of requests within both targets, for each target of a token's time
+    ttft_s: Interval | None  # median time to first token
+    ttft_most_s: Interval | None  # 90th percentile
+    tpot_most_s: Interval | None
+    pause_s: Interval | None  # median of each request's longest pause between two tokens
+    pause_most_s: Interval | None
+    met: (
+        tuple[Interval, ...] | None
+    )  # share of requests within both targets, for each target of a token's time
 
     @property
     def steady(self) -> bool:

@@ -17,7 +17,7 @@ from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.step import search
-from engine.step.constraints import UNLIMITED, Limits
+from engine.step.constraints import UNLIMITED, AxisLimits
 from engine.step.layout import Job, Layout
 from engine.step.search import Schedules
 from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
@@ -51,7 +51,7 @@ class Case(NamedTuple):
     gpus: float
     global_batch: float  # sequences
     seq: float
-    within: Limits = UNLIMITED
+    within: AxisLimits = UNLIMITED
 
 
 class Layouts(NamedTuple):
@@ -72,12 +72,12 @@ class Layouts(NamedTuple):
 
 
 def cut(layout: Layout | Layouts) -> tuple[Real, Real, Real, Real, Real, Real, Real, Real]:
-    """How a layout divides the work, in the order of ``Run``'s fields behind the model."""
+    """How a layout divides the work, in the order of ``ExportedRun``'s fields behind the model."""
     a = layout
     return a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp, a.zero, a.micro_batch
 
 
-class Run(NamedTuple):
+class ExportedRun(NamedTuple):
     """Everything that the settings express; numbers or symbols."""
 
     model: Model
@@ -147,7 +147,7 @@ class Run(NamedTuple):
         )
 
 
-class Costs(NamedTuple):
+class LayoutCosts(NamedTuple):
     """The costs of a step with each of several layouts."""
 
     step_s: Real
@@ -231,10 +231,10 @@ def parts(case: Case, layouts: Layouts) -> Real:
     return np.stack(filled(case, layouts), axis=-1)
 
 
-def costs(case: Case, layouts: Layouts) -> Costs:
+def costs(case: Case, layouts: Layouts) -> LayoutCosts:
     """The costs of a step with each layout, split into terms."""
     cost, nothing = terms(case, layouts), 0.0 * layouts.tp
-    return Costs(
+    return LayoutCosts(
         cost.step_s + nothing, times(cost, layouts), cost.total_bytes + nothing, parts(case, layouts)
     )
 
@@ -261,11 +261,11 @@ def model_flops_per_token(case: Case) -> Real:
     return flops.training_flops_per_token(shape(case.model), case.seq)
 
 
-def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
+def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> ExportedRun:
     """The first layout as settings for other programs, in whole numbers. Where there is no layout, all its
     numbers are 1."""
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
-    return Run(
+    return ExportedRun(
         case.model,
         *cut(a),
         a.recompute,

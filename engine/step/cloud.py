@@ -19,7 +19,7 @@ from engine.base.sweep import better, in_groups, no_group
 from engine.base.types import Real
 
 if TYPE_CHECKING:
-    from engine.step.search import Block, Split
+    from engine.step.search import Degrees, Grid
 
 ACROSS, UP = 6, 16  # places to a doubling of memory, and of time
 LEAST_DOUBLINGS = -6  # of memory against the HBM
@@ -43,12 +43,12 @@ def place(total_bytes: Real, hbm_bytes: Real, step_s: Real, ideal_s: Real) -> Re
 class Counted:
     """The cloud of a plain search, which hands over its layouts in blocks."""
 
-    def __init__(self, splits: list[Split], hbm_bytes: float, ideal_s: float) -> None:
+    def __init__(self, splits: list[Degrees], hbm_bytes: float, ideal_s: float) -> None:
         self.order = {split: float(row) for row, split in enumerate(splits)}
         self.hbm_bytes, self.ideal_s = hbm_bytes, ideal_s
         self.found = no_group(PLACES)
 
-    def add(self, block: Block, seconds: np.ndarray, total_bytes: np.ndarray, legal: np.ndarray) -> None:
+    def add(self, block: Grid, seconds: np.ndarray, total_bytes: np.ndarray, legal: np.ndarray) -> None:
         """Count the legal layouts of a block."""
         cell, row = np.nonzero(legal.reshape(-1, len(block.rows)))
         seconds = np.broadcast_to(seconds, legal.shape)[legal]

@@ -224,7 +224,7 @@ class Constraints:
 FREE = Constraints()
 
 
-class Limits(NamedTuple):
+class AxisLimits(NamedTuple):
     """Constraints as numbers, for the controls of a page; 0 where there is none."""
 
     framework: Real = 0.0  # 1 for the first of ``able``, one more than their number for any of them
@@ -242,9 +242,9 @@ class Limits(NamedTuple):
     able: tuple[Ability, ...] = ()  # what each of the frameworks can run
 
     @property
-    def of_any(self) -> Limits:
+    def of_any(self) -> AxisLimits:
         """What one of the frameworks can run, without any other limit."""
-        return Limits(float(len(self.able) + 1), able=self.able)
+        return AxisLimits(float(len(self.able) + 1), able=self.able)
 
     @property
     def ranges(self) -> dict[str, tuple[Real, Real]]:
@@ -254,10 +254,10 @@ class Limits(NamedTuple):
 
 RANGED = ("tp", "pp", "cp", "ep")
 NO_END = 2**40  # more ranks than anybody has
-UNLIMITED = Limits()
+UNLIMITED = AxisLimits()
 
 
-def of_limits(limits: Limits) -> Constraints:
+def of_limits(limits: AxisLimits) -> Constraints:
     """The constraints that some numbers stand for; ValueError where a range is empty."""
     tp, pp, cp, ep = (
         (max(1, int(least)), int(most) or NO_END) if least or most else None
@@ -277,7 +277,7 @@ def of_limits(limits: Limits) -> Constraints:
     )
 
 
-def is_within(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
+def is_within(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
     """Whether layouts are within the limits: ``of_limits`` for numbers that may be symbols. ``schedules``
     says of each of ``limits.able`` whether it has their schedule (above 0)."""
     kept = (limits.most_chunks < 1) | (a.chunks <= limits.most_chunks)
@@ -289,7 +289,7 @@ def is_within(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) 
     return kept & is_run(limits, model, a, schedules)
 
 
-def is_run(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
+def is_run(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
     """Whether the framework that the limits number can run layouts, or any of them where it is none's
     number."""
     every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]

@@ -36,7 +36,9 @@ class Shared(NamedTuple):
     total_bytes: Real  # of HBM at the step's fullest moment
     turns: Real  # sequences that a GPU works on, one after the other
     sharers: Real  # GPUs that work on one sequence together
-    layer: fully_sharded.Layer  # of one such sequence; the output layer's time is spread over all of them
+    layer: (
+        fully_sharded.ShardedLayer
+    )  # of one such sequence; the output layer's time is spread over all of them
     logits_bytes: Real  # held between the passes
     base_bytes: Real  # held all the time: this GPU's share of the state, two gathered layers, the framework
 
@@ -83,7 +85,7 @@ def shared(gpus: Real, chip: Chip, wires: Wires) -> Shared:
     )
     kept = kept_bytes(size, job, a, tokens, 1.0, 0.0)
     logits = memory.loss_bytes(size, a.seq, 1.0, 1.0, a.cp)
-    one = fully_sharded.Layer(
+    one = fully_sharded.ShardedLayer(
         each.forward_s + head_forward_s / layers,
         each.backward_s + head_backward_s / layers,
         gather_s,

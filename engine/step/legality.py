@@ -160,7 +160,7 @@ def idle_stages(f: Pipelined) -> Truth:
 
 
 @dataclass(frozen=True)
-class Rule:
+class LayoutRule:
     """A requirement for layouts: its words, whether the facts violate it, and for single numbers the reason,
     with the nearest legal values."""
 
@@ -170,12 +170,12 @@ class Rule:
 
 
 RULES = (
-    Rule(
+    LayoutRule(
         "tensor must divide the attention heads",
         lambda f: cuts_a_head(f.heads, f.tp),
         lambda f: must("tp", f.tp, f"divide the {f.heads} attention heads", divisors(f.heads)),
     ),
-    Rule(
+    LayoutRule(
         "pipeline × chunks must leave each chunk a layer",
         lambda f: leaves_a_chunk_idle(f.layers, f.pp, f.chunks),
         lambda f: must(
@@ -185,17 +185,17 @@ RULES = (
             range(1, (f.layers + (ALONE if f.chunks > 1 else 0)) // f.chunks + 1),
         ),
     ),
-    Rule(
+    LayoutRule(
         "tensor × pipeline × context must divide the GPUs",
         lambda f: leaves_gpus_over(f.gpus, f.tp * f.pp * f.cp),
         lambda f: _gpus(f, f.tp * f.pp * f.cp),
     ),
-    Rule(
+    LayoutRule(
         "the data ranks that are left must divide the batch",
         lambda f: leaves_sequences_over(f.global_batch, f.dp),
         lambda f: must("global_batch", f.global_batch, f"be a multiple of dp = {f.dp}", _around(f)),
     ),
-    Rule(
+    LayoutRule(
         "the micro-batch must divide what a data rank gets",
         lambda f: cuts_a_micro_batch(f.global_batch / f.dp, f.micro_batch),
         lambda f: must(
@@ -205,24 +205,24 @@ RULES = (
             divisors(f.global_batch // f.dp),
         ),
     ),
-    Rule(
+    LayoutRule(
         "context must cut the sequence into 2 × context equal pieces",
         lambda f: (f.cp > 1) & cuts_tokens_unevenly(f.seq, f.cp),
         lambda f: must(
             "cp", f.cp, f"cut the sequence of {f.seq} in 2 × cp equal pieces", divisors(max(1, f.seq // 2))
         ),
     ),
-    Rule(
+    LayoutRule(
         "interleaving needs a pipeline",
         lambda f: (f.chunks > 1) & (f.pp < 2),
         lambda f: interleaving(f.plan.key, f.pp, f.chunks),
     ),
-    Rule(
+    LayoutRule(
         "DualPipe needs an even pipeline, it and ZB-H2 about 2 × pipeline micro-batches",
         idle_stages,
         lambda f: _schedule(f),
     ),
-    Rule(
+    LayoutRule(
         "expert must divide the model's experts",
         lambda f: cuts_experts_unevenly(f.experts, f.ep),
         lambda f: (
@@ -231,7 +231,7 @@ RULES = (
             else _dense(f)
         ),
     ),
-    Rule(
+    LayoutRule(
         "expert × its tensor ranks must divide the GPUs of a stage",
         lambda f: leaves_gpus_over(f.gpus / f.pp, f.ep * f.expert_tp),
         lambda f: must(
@@ -241,7 +241,7 @@ RULES = (
             [d for d in divisors(f.gpus // f.pp) if f.experts % d == 0],
         ),
     ),
-    Rule(
+    LayoutRule(
         "the ranks that share an expert must divide the tensor ranks, and a dense model has no expert",
         lambda f: leaves_gpus_over(f.tp, f.expert_tp) | ((f.expert_tp > 1) & (f.experts < 1)),
         lambda f: (

@@ -17,14 +17,14 @@ from engine import catalog
 from engine.base import ops
 from engine.base.types import Real
 from engine.calibration.attention import Decode, Latent, Prefill
-from engine.calibration.grouped import Experts
+from engine.calibration.grouped import GroupedRates
 from engine.calibration.products import Gemm, Quantise
 from engine.catalog import files
 from engine.catalog.config_json import BOUNDS
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import AT_MOST, KINDS, LATENT, NUMBER, Model, contradiction, described, sizes_of
 from engine.mechanism.interconnect import Wires, wires
-from engine.mechanism.matmul import Chip, Served, chip, supported_precision
+from engine.mechanism.matmul import Chip, ServingKernels, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
 from engine.step import layout as layouts
 from engine.step.layout import Machine
@@ -67,7 +67,7 @@ class Precision(NamedTuple):
     narrow: float
 
 
-class Cluster(NamedTuple):
+class OwnCluster(NamedTuple):
     """What the planner needs to know about the machines."""
 
     chip: Chip
@@ -142,7 +142,7 @@ def cluster(
     link_bytes_per_s: Real,
     nic_bytes_per_s: Real,
     gpus_per_node: Real,
-) -> Cluster:
+) -> OwnCluster:
     """The option's GPU, node and NIC; if the GPU is one's own, with these figures."""
     like, own = catalog.gpu(LIKE), option.own > 0
     faster = ops.where(own, flops_per_s / like.bf16_flops_per_s, 1.0)
@@ -154,7 +154,7 @@ def cluster(
         ops.where(own, nic_bytes_per_s, gpu.nic_bytes_per_s),
         link_bytes_per_s=ops.where(own, link_bytes_per_s, gpu.link_bytes_per_s),
     )
-    return Cluster(
+    return OwnCluster(
         scaled_chip(option.chip(precision), faster, wider),
         net,
         ops.where(own, hbm_bytes, capacity_bytes(gpu)),
@@ -264,12 +264,12 @@ def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
         _scaled(Decode, at.narrow_decode, faster, wider),
         _scaled(Latent, at.latent, faster, wider),
         _scaled(Latent, at.latent_prefill, faster, wider),
-        _scaled(Experts, at.experts, faster, wider),
+        _scaled(GroupedRates, at.experts, faster, wider),
         _scaled(Quantise, at.quantise, faster, wider),
-        Served(
+        ServingKernels(
             _scaled(Gemm, at.served.product, faster, wider),
             _scaled(Gemm, at.served.wide, faster, wider),
-            _scaled(Experts, at.served.experts, faster, wider),
+            _scaled(GroupedRates, at.served.experts, faster, wider),
             _scaled(Prefill, at.served.attention, faster, wider),
         ),
     )

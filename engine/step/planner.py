@@ -30,13 +30,13 @@ from engine.step.cases import (
     model_flops_per_token,
     terms,
 )
-from engine.step.constraints import Constraints, Limits, of_limits
+from engine.step.constraints import AxisLimits, Constraints, of_limits
 from engine.step.layout import Job, Layout, Machine
 from engine.step.own import scaled_chip
 from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, layouts_of, ranked
 
 
-class Found(NamedTuple):
+class PlannerAnswer(NamedTuple):
     """What a search found."""
 
     layouts: Layouts
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     unlimited: Layouts  # the best layout that one of the frameworks can run; only of a search with its cloud
 
 
-def found(case: Case) -> Found:
+def found(case: Case) -> PlannerAnswer:
     """The fastest layouts that fit, or those with the smallest memory where nothing fits; all NaN where no
     layout is legal."""
     if hasattr(type(case.gpus), "__run_sweep__"):
@@ -54,7 +54,7 @@ def found(case: Case) -> Found:
     return _found_here(case, in_cloud=False)[0]
 
 
-def found_in_cloud(case: Case) -> tuple[Found, Cloud]:
+def found_in_cloud(case: Case) -> tuple[PlannerAnswer, Cloud]:
     """``found``, and the cloud of all layouts."""
     on_page = hasattr(type(case.gpus), "__run_sweep__")
     best, seen = _found_on_page(case, in_cloud=True) if on_page else _found_here(case, in_cloud=True)
@@ -63,7 +63,7 @@ def found_in_cloud(case: Case) -> tuple[Found, Cloud]:
     return best, seen
 
 
-def _found_here(case: Case, in_cloud: bool) -> tuple[Found, Cloud | None]:
+def _found_here(case: Case, in_cloud: bool) -> tuple[PlannerAnswer, Cloud | None]:
     return _found(
         case.model,
         case.chip,
@@ -80,13 +80,13 @@ def _found_here(case: Case, in_cloud: bool) -> tuple[Found, Cloud | None]:
 
 @lru_cache(64)
 def _found(
-    model, chip, wires, hbm_bytes, recipe, gpus, global_batch, seq, ideal_s: float | None, limits: Limits
-) -> tuple[Found, Cloud | None]:
+    model, chip, wires, hbm_bytes, recipe, gpus, global_batch, seq, ideal_s: float | None, limits: AxisLimits
+) -> tuple[PlannerAnswer, Cloud | None]:
     at = Machine(Gpu("own", "own", "", 0, hbm_bytes, 1.0), "bf16", chip, wires)
     job = Job(global_batch, seq, recipe)
     splits = sorted(search.splits(model, job, gpus)) if ideal_s else []
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
-    columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
+    columns = dict(zip(search.Degrees._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
     nothing, some = _columns([], 1), Constraints(limits.able)
     try:
@@ -94,11 +94,11 @@ def _found(
         plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
         free = _unlimited(model, at, job, gpus, some) if ideal_s else nothing
-        return Found(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
+        return PlannerAnswer(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
     free = _columns([plan.best.layout], 1)
     if within != some:
         free = _unlimited(model, at, job, gpus, some) if ideal_s else nothing
-    best = Found(
+    best = PlannerAnswer(
         _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
         float(plan.layouts),
         float(plan.fitting),
@@ -138,7 +138,7 @@ def _columns(layouts: list[Layout], length: int) -> Layouts:
     return Layouts(*rows.T)
 
 
-def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | None]:
+def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[PlannerAnswer, Cloud | None]:
     splits, contests = every_layout(case, in_cloud)
     leanest, free = contests["leanest"], contests["free"]
 
@@ -163,7 +163,7 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
         unlimited = best(ranking(contests["unlimited"]))
     first = Layouts(*(column[:1] for column in unlimited))
     seen = Cloud(contests["cloud"], splits, ideal_s(case)) if in_cloud else None
-    return Found(layouts, found["legal"], found["fitting"], found["free_s"], first), seen
+    return PlannerAnswer(layouts, found["legal"], found["fitting"], found["free_s"], first), seen
 
 
 MEMORY = len(TERMS)  # index of the loss of a layout that does not fit
@@ -186,7 +186,7 @@ class Outcome(NamedTuple):
     """A search's layouts and everything derived from them. Columns have one entry per layout: TOP of the
     search, the winner first, and then the front of the cloud, the leanest first."""
 
-    found: Found
+    found: PlannerAnswer
     cloud: Cloud
     layouts: Layouts  # SHOWN: the best of the best splits, the front, the best without limits
     step_s: Real  # of each layout

@@ -64,7 +64,7 @@ AT_ONCE = 100_000  # layouts in one call: more would not fit the processor's cac
 FIRST = 64  # rows whose seconds are worked out first
 
 
-class Split(NamedTuple):
+class Degrees(NamedTuple):
     """How the GPUs are divided among the axes."""
 
     tp: int
@@ -75,10 +75,10 @@ class Split(NamedTuple):
     dp: int
 
 
-# the columns of a search's rows: those of ``Split``, the GPUs that share one copy of the state (HSDP; 0 for
+# the columns of a search's rows: those of ``Degrees``, the GPUs that share one copy of the state (HSDP; 0 for
 # all), and the micro-batch
-TP, PP, CP, EP, EXPERT_TP, DP = range(len(Split._fields))
-SHARD = len(Split._fields)
+TP, PP, CP, EP, EXPERT_TP, DP = range(len(Degrees._fields))
+SHARD = len(Degrees._fields)
 WITHIN_A_STAGE = [TP, CP, EP, EXPERT_TP, -1]
 
 
@@ -163,7 +163,7 @@ def layouts_table(rows: list[dict]) -> printing.Table:
     return printing.Table(totals, columns, {**usual_layout(), "fits": True, "lost_by": ""})
 
 
-def cuts(split: Split | Layout) -> tuple[int, int]:
+def cuts(split: Degrees | Layout) -> tuple[int, int]:
     """Along how many axes the model is cut, and into how many parts: a measure of how much there is to set
     up."""
     degrees = split.tp, split.pp, split.cp, split.ep, split.expert_tp
@@ -216,7 +216,7 @@ def headings(fits: bool, tied: int) -> tuple[str, str]:
     return "The fastest, and the best of the other splits:", close if tied > 1 else alone
 
 
-def splits(model: Model, job: Job, gpus: int) -> list[Split]:
+def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:
     """Every legal (tp, pp, cp, ep, expert_tp) for this many GPUs."""
     contexts = [
         c
@@ -231,7 +231,7 @@ def splits(model: Model, job: Job, gpus: int) -> list[Split]:
                 dp = gpus // (tp * pp * cp)
                 if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(job.global_batch, dp):
                     continue
-                found += [Split(tp, pp, cp, ep, expert_tp, dp) for ep, expert_tp in experts]
+                found += [Degrees(tp, pp, cp, ep, expert_tp, dp) for ep, expert_tp in experts]
     return found
 
 
@@ -271,7 +271,7 @@ def legal(a: Axes, layers: Real, is_1f1b: Real) -> tuple[Truth, Truth, Truth]:
 def rows(
     model: Model, job: Job, gpus: int, within: Constraints = FREE, hsdp_gpus_per_node: Real = 0
 ) -> np.ndarray:
-    """Every split with every micro-batch that it can have, a row each: the columns of ``Split``, the GPUs
+    """Every split with every micro-batch that it can have, a row each: the columns of ``Degrees``, the GPUs
     that share one copy of the state, and the micro-batch. Similar rows are neighbours, and the rows of one
     split follow each other. If a size of nodes is given, the rows with several copies of the state come last
     (``hybrid``)."""
@@ -312,7 +312,7 @@ def hybrid(model: Model, every: np.ndarray, gpus_per_node: Real) -> np.ndarray:
     return several[np.lexsort((several[:, SHARD],))]
 
 
-class Block:
+class Grid:
     """Some rows of a search, and for each of them a grid of cells: every recomputation, ZeRO stage and
     schedule that any of the rows can have. In all rows of a block the same number of GPUs shares one copy of
     the state.
@@ -376,9 +376,9 @@ class Block:
         inside = np.ravel_multi_index(np.meshgrid(*among, indexing="ij"), sizes).ravel()
         return np.searchsorted(MICRO_BATCHES, self.rows[:, -1]) * math.prod(sizes) + inside[:, np.newaxis]
 
-    def split(self, row: int) -> Split:
+    def split(self, row: int) -> Degrees:
         """The split of a row."""
-        return Split(*self.rows[row, :SHARD].tolist())
+        return Degrees(*self.rows[row, :SHARD].tolist())
 
     def layout(self, row: int, cell: int) -> Layout:
         """The layout in one cell of a row."""
@@ -402,31 +402,31 @@ class Block:
 
 def blocks(
     model: Model, job: Job, gpus: int, some: np.ndarray | None = None, within: Constraints = FREE
-) -> list[Block]:
+) -> list[Grid]:
     """All rows, or some, in blocks of similar ones, so that few cells of a block's grid are illegal."""
     every = rows(model, job, gpus, within) if some is None else some
     found = []
     for shard in np.unique(every[:, SHARD]):
         alike = every[every[:, SHARD] == shard]
-        most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, alike, within).shape[:-1]))
+        most = max(1, AT_ONCE // math.prod(Grid(model, job, gpus, alike, within).shape[:-1]))
         alone = int(np.count_nonzero(alike[:, PP] == 1)) if len(alike) > most else 0
         bounds = sorted({0, alone, *range(alone, len(alike), most), len(alike)})
         found += [
-            Block(model, job, gpus, alike[start:stop], within) for start, stop in itertools.pairwise(bounds)
+            Grid(model, job, gpus, alike[start:stop], within) for start, stop in itertools.pairwise(bounds)
         ]
     return found
 
 
-class Found(NamedTuple):
+class FoundLayout(NamedTuple):
     """One layout of a block: its seconds (or bytes, if nothing fits), and its row and cell in the grid."""
 
     cost: float
-    block: Block
+    block: Grid
     row: int
     cell: int
 
     @property
-    def split(self) -> Split:
+    def split(self) -> Degrees:
         """The layout's split."""
         return self.block.split(self.row)
 
@@ -449,21 +449,21 @@ class Kinds:
         most = some[:, WITHIN_A_STAGE].max(axis=0) + 1
         self.scale = np.cumprod([1, *most[:-1]])
         self.codes, first = np.unique(self._codes(some), return_index=True)
-        a, size = Block(model, job, gpus, some[first]).axes(), shape(model)
+        a, size = Grid(model, job, gpus, some[first]).axes(), shape(model)
         with check.trusted():
             self.found = micro_batch(size, job, at.chip, at.wires, a, sizes(size, a)[0])
 
     def _codes(self, some: np.ndarray) -> np.ndarray:
         return some[:, WITHIN_A_STAGE] @ self.scale
 
-    def of(self, block: Block) -> MicroBatch:
+    def of(self, block: Grid) -> MicroBatch:
         """The seconds of one micro-batch in each row of a block."""
         place = np.searchsorted(self.codes, self._codes(block.rows))
         found = [getattr(self.found, each.name) for each in fields(MicroBatch)]
         return MicroBatch(*(np.take(s, place, axis=-1) if np.ndim(s) else s for s in found))
 
 
-def evaluate(block: Block, at: Machine, own: MicroBatch | None = None) -> tuple[Real, np.ndarray, np.ndarray]:
+def evaluate(block: Grid, at: Machine, own: MicroBatch | None = None) -> tuple[Real, np.ndarray, np.ndarray]:
     """Seconds and bytes of every layout of a block, and which layouts are legal; ``own`` are the seconds of
     one micro-batch in each row, if they are known."""
     a = block.axes()
@@ -476,7 +476,7 @@ def evaluate(block: Block, at: Machine, own: MicroBatch | None = None) -> tuple[
     )
 
 
-def least_of_each_split(block: Block, costs: np.ndarray, allowed: np.ndarray) -> list[Found]:
+def least_of_each_split(block: Grid, costs: np.ndarray, allowed: np.ndarray) -> list[FoundLayout]:
     """For every split with an allowed layout, the one with the lowest cost; among equals the first."""
     costs = np.where(allowed, costs, np.inf).reshape(-1, len(block.rows))
     cells = costs.argmin(axis=0)
@@ -484,7 +484,9 @@ def least_of_each_split(block: Block, costs: np.ndarray, allowed: np.ndarray) ->
     begins = np.append(True, np.any(block.rows[1:, :-1] != block.rows[:-1, :-1], axis=1))
     best = np.lexsort((least, np.cumsum(begins)))[begins]
     return [
-        Found(float(least[row]), block, row, int(cells[row])) for row in best.tolist() if least[row] < np.inf
+        FoundLayout(float(least[row]), block, row, int(cells[row]))
+        for row in best.tolist()
+        if least[row] < np.inf
     ]
 
 
@@ -493,9 +495,9 @@ class Contest:
 
     def __init__(self, at: Machine, kinds: Kinds, top: int) -> None:
         self.at, self.kinds, self.top, self.free_s = at, kinds, top, math.inf
-        self.best: dict[Split, Found] = {}
+        self.best: dict[Degrees, FoundLayout] = {}
 
-    def enter(self, block: Block) -> tuple[Real, np.ndarray, np.ndarray]:
+    def enter(self, block: Grid) -> tuple[Real, np.ndarray, np.ndarray]:
         """Let all layouts of a block take part; returns what ``evaluate`` says of them."""
         seconds, total_bytes, legal = found = evaluate(block, self.at, self.kinds.of(block))
         seconds = np.where(legal, seconds, np.inf)
@@ -513,7 +515,7 @@ class Contest:
         return max(fastest[-1], fastest[0] * bands.tie())
 
 
-def add(best: dict[Split, Found], some: list[Found]) -> None:
+def add(best: dict[Degrees, FoundLayout], some: list[FoundLayout]) -> None:
     """Keep the best layout of each split; of equally good ones the one with a single copy of the state, then
     the one with the smaller micro-batch."""
     for found in some:
@@ -529,9 +531,9 @@ class Tally:
     def __init__(self, at: Machine) -> None:
         self.capacity_bytes = memory.capacity_bytes(at.gpu)
         self.layouts = self.fitting = 0
-        self.leanest: dict[Split, Found] = {}
+        self.leanest: dict[Degrees, FoundLayout] = {}
 
-    def count(self, block: Block, held_bytes: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    def count(self, block: Grid, held_bytes: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """Count a block's layouts; returns which of them are legal and fit."""
         fits = (held_bytes <= self.capacity_bytes) & legal
         self.layouts += int(np.count_nonzero(legal[:1])) * len(block.recompute)
@@ -541,7 +543,7 @@ class Tally:
         return fits
 
 
-def bounds(every: list[Block], at: Machine, kinds: Kinds, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
+def bounds(every: list[Grid], at: Machine, kinds: Kinds, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
     """Two lower bounds for each row, from the terms that do not depend on what ZeRO sends: seconds that no
     layout of the row that fits is faster than (infinite where none fits), and seconds that no legal layout is
     faster than. Counts the layouts in passing."""
@@ -565,7 +567,7 @@ def plan(
     job: Job,
     gpus: int,
     top: int = 5,
-    seen: Callable[[Block, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
+    seen: Callable[[Grid, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
     within: Constraints = FREE,
     hsdp: bool = False,
 ) -> Plan:

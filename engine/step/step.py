@@ -111,7 +111,7 @@ class MicroBatch:
 
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
-class Layer:
+class LayerSeconds:
     """Seconds of an average layer for one micro-batch, forward and backward (which includes
     recomputation)."""
 
@@ -134,7 +134,7 @@ class StageBytes(NamedTuple):
 
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
-class Work:
+class LayersWork:
     """Seconds that a step takes without the traffic of ZeRO, the optimizer and the messages between stages: a
     lower bound for all layouts that differ in their ZeRO stage alone."""
 
@@ -144,7 +144,7 @@ class Work:
     pipeline_bubble_s: Real
     context_s: Real
     expert_s: Real
-    layer: Layer
+    layer: LayerSeconds
     before_last: Real  # layers of the fullest stage before the last
 
 
@@ -197,7 +197,7 @@ def attending(at: Chip, job: Job) -> Chip:
     return replace(at, attention=at.narrow_attention) if job.software.attention == "fused-8bit" else at
 
 
-def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
+def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> LayerSeconds:
     """One layer: its arithmetic, the traffic that this arithmetic waits for, and what the GPU waits for the
     CPU that launches the kernels, or for copies to the host, where these take longer than the arithmetic.
 
@@ -250,7 +250,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
         waits_f = ops.maximum(waits_f, copies_s - forward_s)
         waits_b = ops.maximum(waits_b, copies_s - backward_s)
-    return Layer(
+    return LayerSeconds(
         forward_s + waits_f,
         backward_s + waits_b,
         own.weight_gradient_s,
@@ -400,7 +400,7 @@ def data_exposed_s(
     layers: Real,
     dense: Real,
     routed: Real,
-    layer: Layer,
+    layer: LayerSeconds,
     micro_batches: Real,
 ) -> Real:
     """Data parallelism: gradients and sharded state, for the dense parameters and the experts of a stage with
@@ -706,7 +706,7 @@ def worked(
     micro_batches: Real,
     stage: pipeline.StageLayers,
     own: MicroBatch,
-) -> Work:
+) -> LayersWork:
     """The layers' arithmetic and the traffic that this arithmetic waits for. Throughput is set by the slowest
     stage; the bubble is that of an average stage."""
     layer = layer_time(shape, job, at, a, tokens, own)
@@ -731,7 +731,7 @@ def worked(
         a.plan,
     )
     total_s = compute_s + tensor_s + bubble_s + context_s + expert_s
-    return Work(total_s, compute_s, tensor_s, bubble_s, context_s, expert_s, layer, before_last)
+    return LayersWork(total_s, compute_s, tensor_s, bubble_s, context_s, expert_s, layer, before_last)
 
 
 def seconds(

@@ -67,7 +67,7 @@ HIDING = Job(1, 1)  # today's software; a job's sizes are in the axes
 HIDING_NOTHING = Job(1, 1, software=catalog.modern(overlaps=""))
 
 
-class Costs(NamedTuple):
+class StrategyCosts(NamedTuple):
     """The costs of a step, in columns in the order of STRATEGIES; ``ideal_s`` is one number."""
 
     possible: Truth  # whether the layout can be built
@@ -137,7 +137,7 @@ def possible(model: Model, gpus: Real, seq: Real) -> Truth:
 
 def costs(
     model: Model, chip: Chip, wires: Wires, recipe: Recipe, gpus: Real, sequences: Real, seq: Real
-) -> Costs:
+) -> StrategyCosts:
     """All strategies for a model on this many GPUs, each with this many sequences of ``seq`` tokens per
     step."""
     check.whole(gpus=gpus, sequences=sequences, seq=seq)
@@ -151,7 +151,7 @@ def costs(
     wire_s = _moving_s(bare._replace(context_s=_context_s(size, wires, a)))
     ideal_s = now.compute_s[START]
     worked_s = now.compute_s + now.pipeline_bubble_s + now.optimizer_s
-    return Costs(
+    return StrategyCosts(
         possible(model, gpus, 1.0 * seq),
         now.total_bytes,
         now.step_s,
@@ -173,7 +173,7 @@ def _context_s(size, wires, a: Axes):
     return micro_batches * size.depth * (forward_s + backward_s)
 
 
-def loads(found: Costs, hbm_bytes: Real) -> Real:
+def loads(found: StrategyCosts, hbm_bytes: Real) -> Real:
     """The loads of each strategy on HBM, compute and interconnect, one row per strategy; 0 where it cannot be
     built."""
     asked = np.stack(
@@ -211,7 +211,7 @@ class Trade(NamedTuple):
     is_little: Truth  # whether ``paid_s`` is less than a thousandth of the ideal step
 
 
-def trades(found: Costs) -> Trade:
+def trades(found: StrategyCosts) -> Trade:
     """Each strategy compared with the first."""
     saved_bytes = found.total_bytes[START] - found.total_bytes
     extra_s, wire_s = (column - column[START] for column in (found.extra_s, found.wire_s))

@@ -44,7 +44,7 @@ def gpu_of(case: dict[str, Any]) -> Gpu | str:
 
 
 @dataclass(frozen=True)
-class Held:
+class JudgedLaunch:
     """The published outcome of a launch, and the engine's answer for it."""
 
     name: str
@@ -72,15 +72,15 @@ class Held:
 
 
 @lru_cache(1)
-def held() -> tuple[Held, ...]:
+def held() -> tuple[JudgedLaunch, ...]:
     """Every case, with the engine's answer."""
     return tuple(_held(name, case) for name, case in cases().items())
 
 
-def _held(name: str, case: dict[str, Any]) -> Held:
+def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
     found = check_launch(case["texts"], gpu_of(case), case["gpus"], ())
     memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
-    return Held(
+    return JudgedLaunch(
         name,
         frameworks()[found.launch.framework].name if found.launch else "",
         f"{case['gpus']} × {case['gpu']}",
@@ -94,7 +94,7 @@ def _held(name: str, case: dict[str, Any]) -> Held:
     )
 
 
-def far_off() -> list[Held]:
+def far_off() -> list[JudgedLaunch]:
     """The cases that are far off, each with what is known of its cause."""
     return [each for each in held() if each.why]
 

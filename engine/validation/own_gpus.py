@@ -37,7 +37,7 @@ BLOCK = described(
 )
 
 
-class Timed(NamedTuple):
+class TimedHere(NamedTuple):
     """One operation: what was measured and what the engine says."""
 
     gpu: str
@@ -58,17 +58,17 @@ def _of(subject: str) -> Iterator[tuple[Gpu, dict]]:
 
 
 # -- single operations, at full clocks -----------------------------------------------------------------------
-def products() -> Iterator[Timed]:
+def products() -> Iterator[TimedHere]:
     """Dense products by their number of rows."""
     for gpu, found in _of("products"):
         for dtype, points in found.items():
             rates = known.gemm(gpu.key, dtype).rates
             for at in points:
                 seconds = gemm_s(at["m"], at["n"], at["k"], rates)
-                yield Timed(gpu.key, f"product, {dtype}", at["m"], at["burst_s"], seconds)
+                yield TimedHere(gpu.key, f"product, {dtype}", at["m"], at["burst_s"], seconds)
 
 
-def attention() -> Iterator[Timed]:
+def attention() -> Iterator[TimedHere]:
     """Causal attention forward, and forward and backward together, which is what a training step does."""
     for gpu, found in _of("attention"):
         kernels = {"flash": known.flash_2(gpu.key), "cudnn": matmul.burst_attention(gpu)}
@@ -77,11 +77,11 @@ def attention() -> Iterator[Timed]:
                 tokens, heads = point["tokens"], found["heads"]
                 forward_s = fused_s(point["batch"], tokens, heads, heads, found["head_dim"], kernel)
                 name, both = LIBRARIES[library], forward_s * (1.0 + compute.BACKWARD_OF_FLASH)
-                yield Timed(gpu.key, f"{name}, forward", tokens, point["forward_s"], forward_s)
-                yield Timed(gpu.key, f"{name}, both passes", tokens, point["both_s"], both)
+                yield TimedHere(gpu.key, f"{name}, forward", tokens, point["forward_s"], forward_s)
+                yield TimedHere(gpu.key, f"{name}, both passes", tokens, point["both_s"], both)
 
 
-def streams() -> Iterator[Timed]:
+def streams() -> Iterator[TimedHere]:
     """Kernels that only move bytes, with operands too large for the L2 cache."""
     for gpu, found in _of("streaming"):
         at = matmul.chip(gpu)
@@ -90,7 +90,7 @@ def streams() -> Iterator[Timed]:
                 if kernel == "host" or point["operand_bytes"] < COLD_BYTES:
                     continue
                 seconds = matmul.stream_s(point["moved_bytes"], at)
-                yield Timed(gpu.key, kernel, point["operand_bytes"], point["burst_s"], seconds)
+                yield TimedHere(gpu.key, kernel, point["operand_bytes"], point["burst_s"], seconds)
 
 
 class Operation(NamedTuple):
@@ -115,7 +115,7 @@ def operations() -> list[Operation]:
     ]
 
 
-def _medians(rows: Iterable[Timed]) -> dict[str, float]:
+def _medians(rows: Iterable[TimedHere]) -> dict[str, float]:
     errors: dict[str, list[float]] = {}
     for row in rows:
         errors.setdefault(row.gpu, []).append(row.error)
@@ -123,7 +123,7 @@ def _medians(rows: Iterable[Timed]) -> dict[str, float]:
 
 
 @cache
-def streaming() -> list[Timed]:
+def streaming() -> list[TimedHere]:
     """Each streaming kernel at its largest size."""
     last = {(row.gpu, row.what): row for row in streams()}
     return list(last.values())
@@ -147,7 +147,7 @@ def over_the_bus(gpu: str, way: str = "to_device_s") -> float:
 
 
 # -- work that goes on ---------------------------------------------------------------------------------------
-class Steady(NamedTuple):
+class SteadyWork(NamedTuple):
     """Work repeated for some seconds: its FLOP/s (for a copy, bytes/s) at the beginning and at the end."""
 
     gpu: str
@@ -209,7 +209,7 @@ def _block_s(at: matmul.Chip) -> float:
 
 
 @cache
-def steady() -> list[Steady]:
+def steady() -> list[SteadyWork]:
     """Every kind of work on every GPU."""
     return [
         _steady(gpu, name, found["works"][work], _expected(gpu, work))
@@ -218,11 +218,11 @@ def steady() -> list[Steady]:
     ]
 
 
-def _steady(gpu: Gpu, name: str, found: dict, predicted: float) -> Steady:
+def _steady(gpu: Gpu, name: str, found: dict, predicted: float) -> SteadyWork:
     amount = found.get("flops") or found["bytes"]
     late = found["rows"][len(found["rows"]) // 2 :]
     middle = {key: float(np.median([row[key] for row in late])) for key in ("call_s", "sm_hz", "power_w")}
-    return Steady(
+    return SteadyWork(
         gpu.key,
         name,
         amount / found["burst_s"],
@@ -233,7 +233,7 @@ def _steady(gpu: Gpu, name: str, found: dict, predicted: float) -> Steady:
     )
 
 
-def works(gpu: str, work: str) -> Steady:
+def works(gpu: str, work: str) -> SteadyWork:
     """One kind of work on one GPU, by its key in ``WORKS``."""
     return next(each for each in steady() if (each.gpu, each.work) == (gpu, WORKS[work]))
 

@@ -36,7 +36,7 @@ LOWER = ("low", "high")  # the words for a model whose rate is too low, or too h
 
 
 @dataclass(frozen=True)
-class Source:
+class PointSource:
     """Who published it: a name short enough for a hint, a title, an address, and the version that was
     read."""
 
@@ -57,7 +57,7 @@ class Point:
     quantity: str
     measured: float
     at: dict[str, Any]  # the figure's state
-    source: Source
+    source: PointSource
     where: str  # place in the source
     differs: str = ""  # how it differs from what the figure draws, whatever its state
 
@@ -120,7 +120,7 @@ def exchange(case: dict) -> dict:
         catalog.model(case["catalog_model"]),
         float(case["tokens"]),
         float(case["ranks"]),
-        experts.Machine.of(catalog.node(case["node"])),
+        experts.ExpertNode.of(catalog.node(case["node"])),
         float(case["nodes_at_most"]),
         case["once"],
         case["fp8"],
@@ -324,7 +324,7 @@ class _Pool(TypedDict):
     length: int
 
 
-class _Entry(TypedDict):
+class _PointEntry(TypedDict):
     """A point as written in a file."""
 
     what: str
@@ -412,17 +412,17 @@ def read(file: Path) -> tuple[Point, ...]:
     """The points of a file; ValueError with the line of anything wrong in it."""
     content = files.read(file)
     sources = {
-        key: Source(**files.checked(file, f"sources.{key}", fields, Source), key=key)
+        key: PointSource(**files.checked(file, f"sources.{key}", fields, PointSource), key=key)
         for key, fields in content.get("sources", {}).items()
     }
     named = {"source": lambda key: _named(sources, key), "case": _case}
     return tuple(
-        _point(file, key, files.checked(file, f"points.{key}", fields, _Entry, **named))
+        _point(file, key, files.checked(file, f"points.{key}", fields, _PointEntry, **named))
         for key, fields in content.get("points", {}).items()
     )
 
 
-def _named(sources: dict[str, Source], key: str) -> Source:
+def _named(sources: dict[str, PointSource], key: str) -> PointSource:
     check.one_of(sources, source=key)
     return sources[key]
 

@@ -33,7 +33,7 @@ from engine.mechanism import interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
 from engine.validation import served_runs, traced_runs
-from engine.validation.served_runs import Served
+from engine.validation.served_runs import ServedRun
 
 TABLE = "training_runs.csv"
 FEWEST = 12  # minimum number of runs for a separate band
@@ -81,7 +81,7 @@ class NotModelled(ValueError):
 
 
 @dataclass(frozen=True)
-class Run:
+class JudgedRun:
     """One row: what was run, and the ratio of measured to predicted."""
 
     what: str  # step, memory, latency, throughput, collective
@@ -105,11 +105,11 @@ class Run:
 
 
 @dataclass
-class Found:
+class JudgedRuns:
     """All runs that the engine has a prediction for, and the reasons why it has none for the others."""
 
-    runs: list[Run] = field(default_factory=list)
-    served: list[Served] = field(default_factory=list)
+    runs: list[JudgedRun] = field(default_factory=list)
+    served: list[ServedRun] = field(default_factory=list)
     traced: dict[str, dict] = field(default_factory=dict)
     refused: Counter = field(default_factory=Counter)
 
@@ -261,7 +261,7 @@ def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
 
 
 # -- the engine's predictions --------------------------------------------------------------------------------
-def of_table(rows: list[dict[str, str]], found: Found) -> None:
+def of_table(rows: list[dict[str, str]], found: JudgedRuns) -> None:
     """Add the training runs of a table, of which one was used for fitting."""
     for row in rows:
         if row["family"] in PUBLISHED and row["precision"] != ROWWISE:
@@ -276,11 +276,13 @@ def of_table(rows: list[dict[str, str]], found: Found) -> None:
         mfu = said.mfu() / ratio
         told = bool(row["recompute"])
         fitted = (row["model"], row["gpu"], row["release"]) in FITTED
-        run = Run("step", _kind(said), row["family"], axes, ratio, fitted, mfu, said, row["release"], told)
+        run = JudgedRun(
+            "step", _kind(said), row["family"], axes, ratio, fitted, mfu, said, row["release"], told
+        )
         found.runs.append(run)
 
 
-def of_collectives(folder: Path, found: Found) -> None:
+def of_collectives(folder: Path, found: JudgedRuns) -> None:
     """Add the collectives inside a box that a table marks for use, on GPUs of the catalogue; only sizes that
     were not used for fitting."""
     rows = tables.read(folder, "collectives.csv")
@@ -299,7 +301,7 @@ def of_collectives(folder: Path, found: Found) -> None:
         )
 
 
-def of_cases(found: Found) -> None:
+def of_cases(found: JudgedRuns) -> None:
     """Add the published cases of this repository that timed a step, a collective or a served model, or that
     read a GPU's memory."""
     for case in validation.load():
@@ -332,29 +334,29 @@ def of_cases(found: Found) -> None:
                     "generation": bands.generation(case["gpu"]),
                     "experts": "yes" if validation.model_of(case).experts else "no",
                 }
-                found.runs.append(Run(what, "all", row.group, axes, ratio, row.fitted))
+                found.runs.append(JudgedRun(what, "all", row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):
                 said = validation.estimate_of(case)
                 axes = {"precision": said.at.precision} | _axes(said)
                 what, kind = ("step", _kind(said)) if row.quantity == "step_s" else ("memory", "all")
                 mfu = said.mfu() / ratio if what == "step" else 0.0
                 timed = said if what == "step" else None
-                found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+                found.runs.append(JudgedRun(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
 
 
-def _spread(case: dict, family: str, ratio: float, fitted: bool) -> Run:
+def _spread(case: dict, family: str, ratio: float, fitted: bool) -> JudgedRun:
     """Add the run of a server whose experts are spread over many GPUs, each with its own batch."""
     batch = 0 if case["wide"]["prompts"] else case["wide"]["tokens"]
     axes = {"tp": "1", "batch": str(batch), "experts": "yes"}
     axes["generation"] = bands.generation(case["gpu"])
-    return Run("throughput", "all", family, axes, ratio, fitted)
+    return JudgedRun("throughput", "all", family, axes, ratio, fitted)
 
 
 def _collective(
     gpu: str, op: str, ranks: int, per_node: int, size: float, ratio: float, family: str, fitted: bool
-) -> Run:
+) -> JudgedRun:
     axes = {"gpu": gpu, "op": op, "ranks": str(ranks), "size": f"{size:.0f}"}
-    return Run("collective", bands.collective_kind(ranks > per_node, size), family, axes, ratio, fitted)
+    return JudgedRun("collective", bands.collective_kind(ranks > per_node, size), family, axes, ratio, fitted)
 
 
 def _kind(said: Estimate) -> str:
@@ -389,7 +391,7 @@ def _quantiles(ratio: np.ndarray, tail: float) -> list[float]:
     return [rounded(float(ordered[k - 1])), rounded(float(ordered[-k]))]
 
 
-def judged(found: Found) -> dict:
+def judged(found: JudgedRuns) -> dict:
     """The contents of bands.toml."""
     fair = [run for run in found.runs if not run.fitted]
     steps = [run for run in fair if run.what == "step"]
@@ -415,18 +417,18 @@ def judged(found: Found) -> dict:
     }
 
 
-def _summary(runs: list[Run]) -> dict[str, float]:
+def _summary(runs: list[JudgedRun]) -> dict[str, float]:
     return summary([run.ratio for run in runs])
 
 
-def _grouped(runs: list[Run], name: Callable[[Run], Any]) -> dict:
+def _grouped(runs: list[JudgedRun], name: Callable[[JudgedRun], Any]) -> dict:
     groups: dict = {}
     for run in runs:
         groups.setdefault(name(run), []).append(run)
     return dict(sorted(groups.items()))
 
 
-def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
+def _bands(runs: list[JudgedRun]) -> dict[str, dict[str, float]]:
     """A band for each class with enough runs, and one for all. ``covers`` is how often it holds where it was
     not made: each fifth of the runs is checked against the band of the others, whose tail is chosen from
     these others alone."""
@@ -441,7 +443,9 @@ def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
     return said
 
 
-def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], list[Run], list[Run]]]:
+def _parts(
+    members: list[JudgedRun], everybody: list[JudgedRun]
+) -> list[tuple[list[JudgedRun], list[JudgedRun], list[JudgedRun]]]:
     """Each fifth of a class, with the runs that its band is made from: the rest of the class, and the rest of
     all runs."""
     fold = _dealt(members)
@@ -456,7 +460,7 @@ def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], li
     return [part for part in split if part[0] and part[2]]
 
 
-def _dealt(runs: list[Run]) -> dict[str, int]:
+def _dealt(runs: list[JudgedRun]) -> dict[str, int]:
     """Layout → which fifth of the runs it belongs to: the layouts with the most runs first, each to the fifth
     that has the fewest so far; among equals, in the order of a hash, never of a result."""
     counts = Counter(run.layout for run in runs)
@@ -468,13 +472,13 @@ def _dealt(runs: list[Run]) -> dict[str, int]:
     return fold
 
 
-def _held(left: list[Run], members: list[Run], everybody: list[Run], tail: float) -> int:
+def _held(left: list[JudgedRun], members: list[JudgedRun], everybody: list[JudgedRun], tail: float) -> int:
     """How many of the runs that were left out lie in the band of the others."""
     low, high = _band(members, everybody, tail)
     return sum(low <= run.ratio <= high for run in left)
 
 
-def _tail(members: list[Run], everybody: list[Run]) -> float:
+def _tail(members: list[JudgedRun], everybody: list[JudgedRun]) -> float:
     """The share left out on either side with which a class's band holds for four new runs in five.
 
     For runs that have nothing in common it would be a tenth. But a class consists of a few sources, and the
@@ -492,7 +496,7 @@ def _tail(members: list[Run], everybody: list[Run]) -> float:
     return min(TAILS, key=off) if parts else TAIL
 
 
-def _band(members: list[Run], everybody: list[Run], tail: float) -> list[float]:
+def _band(members: list[JudgedRun], everybody: list[JudgedRun], tail: float) -> list[float]:
     """The ends of a class without its tails, in logarithms drawn towards those of all runs of the kind where
     it has few."""
     own, common = ([run.ratio for run in some] for some in (members, everybody))
@@ -515,7 +519,7 @@ GOALS = {
 }
 
 
-def _goals(runs: list[Run]) -> dict:
+def _goals(runs: list[JudgedRun]) -> dict:
     asked = {
         name: [run for run in runs if run.what == what and run.kind in kinds]
         for name, (what, kinds) in GOALS.items()
@@ -523,7 +527,7 @@ def _goals(runs: list[Run]) -> dict:
     return {name: _summary(members) for name, members in asked.items() if members}
 
 
-def _by_axis(runs: list[Run]) -> dict:
+def _by_axis(runs: list[JudgedRun]) -> dict:
     """Axis and value → error, so that errors that cancel in a mean become visible."""
     said = {}
     for axis in AXES:
@@ -533,7 +537,7 @@ def _by_axis(runs: list[Run]) -> dict:
     return said
 
 
-def _apart(runs: list[Run]) -> dict:
+def _apart(runs: list[JudgedRun]) -> dict:
     """How much the errors of two layouts of one job differ: ratios relative to the median of their family and
     precision, where the layouts differ."""
     ratios = []
@@ -554,7 +558,7 @@ class _Choice(NamedTuple):
     layouts: int
 
 
-def _regret(runs: list[Run]) -> dict[str, dict]:
+def _regret(runs: list[JudgedRun]) -> dict[str, dict]:
     """Family → what the engine's choice would have cost, over the jobs that were timed in two or more
     layouts: the measured time of the layout predicted fastest over that of the fastest measured, minus one.
 
@@ -595,13 +599,13 @@ def _regret(runs: list[Run]) -> dict[str, dict]:
     }
 
 
-def _tie(runs: list[Run]) -> float:
+def _tie(runs: list[JudgedRun]) -> float:
     """``bands.tie``, computed from these runs."""
     apart = _apart(runs)
     return apart["p90"] / apart["p10"]
 
 
-def _ran(runs: list[Run]) -> dict[str, dict]:
+def _ran(runs: list[JudgedRun]) -> dict[str, dict]:
     """Family → for how many of the runs that did run the engine says that they fit, and the largest ratio of
     predicted memory to the memory that it counts on."""
     full = {
@@ -619,7 +623,7 @@ def _ran(runs: list[Run]) -> dict[str, dict]:
     }
 
 
-def _seen(runs: list[Run]) -> dict[str, Any]:
+def _seen(runs: list[JudgedRun]) -> dict[str, Any]:
     """What the runs of a class cover: the smallest and largest value of each axis, the formats, and the
     highest MFU measured in each."""
     counted = _grouped(runs, lambda run: PRECISIONS.get(run.axes["precision"], run.axes["precision"]))
@@ -631,7 +635,7 @@ def _seen(runs: list[Run]) -> dict[str, Any]:
     return {"precision": list(counted), **spans, "most_mfu": most}
 
 
-def _seen_serving(runs: list[Run]) -> dict[str, list]:
+def _seen_serving(runs: list[JudgedRun]) -> dict[str, list]:
     """What the served models cover: generations, dense or with experts, tensor-parallel ranks; a batch of 0
     means a full server."""
     if not runs:
@@ -653,7 +657,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help=f"with {TABLE} and collectives.csv")
     parser.add_argument("--into", type=Path, default=bands.PLACE, help="the TOML file that is written")
     options = parser.parse_args(arguments)
-    found = Found()
+    found = JudgedRuns()
     try:
         of_table(read(options.folder), found)
         of_collectives(options.folder, found)

@@ -47,7 +47,7 @@ MINIMAX = described(  # MiniMaxAI/MiniMax-M2.5, config.json
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRun:
     """One row: the system, and measured over predicted output."""
 
     family: str
@@ -66,7 +66,7 @@ class Served:
 RESTED = replace(DEFAULT, matmul_sustained=1.0, matmul_power=0.0)
 
 
-def read(folder: Path) -> tuple[list[Served], Counter]:
+def read(folder: Path) -> tuple[list[ServedRun], Counter]:
     """The table's rows for which the engine has a prediction, and the reasons why it has none for the
     others."""
     path, found, refused = Path(folder) / TABLE, [], Counter()
@@ -80,11 +80,11 @@ def read(folder: Path) -> tuple[list[Served], Counter]:
                 refused[str(error)] += 1
                 continue
             names = (row["family"], row["gpu"], row["scenario"], row["precision"])
-            found.append(Served(*names, *(float(row["tokens_per_s"]) / each for each in said)))
+            found.append(ServedRun(*names, *(float(row["tokens_per_s"]) / each for each in said)))
     return found, refused
 
 
-def summaries(found: list[Served], summary: Callable[[list[float]], dict]) -> dict[str, dict]:
+def summaries(found: list[ServedRun], summary: Callable[[list[float]], dict]) -> dict[str, dict]:
     """Each kind of server: the summary of its ratios, and the mean error if no power limit slowed a
     product."""
     names = sorted({each.name for each in found})

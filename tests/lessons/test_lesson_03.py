@@ -73,8 +73,10 @@ def test_the_opening_case_is_nine_times_as_slow_for_the_same_bytes_and_rings_are
 
 
 def test_the_rule_for_the_bisection_gives_the_exercises_times():
-    assert placement.all_to_all_floor_s(1e9, placement.Fabric(16, oversubscription=4)) == pytest.approx(60e-3)
-    assert placement.all_to_all_floor_s(1e9, placement.Fabric(8)) == pytest.approx(17.5e-3)
+    assert placement.all_to_all_floor_s(1e9, placement.LeafNetwork(16, oversubscription=4)) == pytest.approx(
+        60e-3
+    )
+    assert placement.all_to_all_floor_s(1e9, placement.LeafNetwork(8)) == pytest.approx(17.5e-3)
 
 
 def test_what_it_takes_to_be_fast_lies_between_a_tenth_of_a_megabyte_and_one_and_a_half():

@@ -18,7 +18,7 @@ from tests.lessons.reading import Lesson
 
 LESSON = Lesson("09-expert-parallel.md")
 V3 = catalog.model("deepseek-v3")
-H100, H800 = (experts.Machine.of(catalog.node(key)) for key in ("dgx-h100", "h800-8"))
+H100, H800 = (experts.ExpertNode.of(catalog.node(key)) for key in ("dgx-h100", "h800-8"))
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {

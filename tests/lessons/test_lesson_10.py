@@ -72,10 +72,10 @@ def test_no_axis_alone_is_any_good():
     """Data alone does not fit; the others take three times the best, or recompute everything."""
     best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
     with pytest.raises(ValueError, match="gpus must be enough"):
-        advice.tuned("llama3-70b", 512, 512, 8192, "3d", advice.Split(1, 1, 1))
+        advice.tuned("llama3-70b", 512, 512, 8192, "3d", advice.SequenceSplit(1, 1, 1))
     for alone in (LESSON.value("on_paper(tp=64)"), LESSON.value("on_paper(pp=64)")):
         assert alone.step_s > 3 * best and not run_by_some().allows(LLAMA, alone.layout)
-    sharded = advice.tuned("llama3-70b", 512, 512, 8192, "fsdp", advice.Split(1, 1, 1))
+    sharded = advice.tuned("llama3-70b", 512, 512, 8192, "fsdp", advice.SequenceSplit(1, 1, 1))
     assert sharded.layout.recompute == "full" and sharded.step_s > 1.2 * best
 
 
@@ -106,7 +106,7 @@ def test_each_tool_takes_away_an_axis_as_the_text_says():
 
 def test_four_context_ranks_tie_with_two_of_each_and_their_two_stages_halve_the_gathers():
     def held_to(tp, pp, cp):
-        return advice.tuned("llama3-70b", 512, 512, 8192, only=advice.Split(tp, pp, cp))
+        return advice.tuned("llama3-70b", 512, 512, 8192, only=advice.SequenceSplit(tp, pp, cp))
 
     best, two_stages, one_stage = held_to(2, 1, 2), held_to(1, 2, 4), held_to(1, 1, 4)
     assert best.step_s < two_stages.step_s < 1.01 * best.step_s
@@ -157,12 +157,16 @@ def test_the_groups_of_rank_200_are_those_of_the_solution():
 # -- which axis has which wire -------------------------------------------------------------------------------
 def seconds(tp: int, innermost: int):
     """Tensor-parallel AllReduces of the opening case in one step."""
-    sizes, fabric = placement.sizes(64, tp=tp), placement.Fabric(8)
-    return placement.axis_times_s(placement.Work(LLAMA, 64, 8192), sizes, innermost, GPU, fabric).tp
+    sizes, fabric = placement.sizes(64, tp=tp), placement.LeafNetwork(8)
+    return placement.axis_times_s(placement.PlacedStep(LLAMA, 64, 8192), sizes, innermost, GPU, fabric).tp
 
 
 def test_the_opening_case_moves_the_same_bytes_in_more_than_nine_times_the_time():
-    work, sizes, fabric = placement.Work(LLAMA, 64, 8192), placement.sizes(64, tp=8), placement.Fabric(8)
+    work, sizes, fabric = (
+        placement.PlacedStep(LLAMA, 64, 8192),
+        placement.sizes(64, tp=8),
+        placement.LeafNetwork(8),
+    )
     inside, across = (placement.wire_bytes(work, sizes, innermost, fabric).tp for innermost in (TP, DP))
     assert inside.link == pytest.approx(across.nic) and inside.nic == across.link == 0
     assert 9 < seconds(8, DP) / seconds(8, TP) < 11
@@ -170,10 +174,13 @@ def test_the_opening_case_moves_the_same_bytes_in_more_than_nine_times_the_time(
 
 def test_512_gpus_send_for_each_the_tensor_traffic_of_64():
     few = placement.wire_bytes(
-        placement.Work(LLAMA, 64, 8192), placement.sizes(64, tp=8), TP, placement.Fabric(8)
+        placement.PlacedStep(LLAMA, 64, 8192), placement.sizes(64, tp=8), TP, placement.LeafNetwork(8)
     )
     many = placement.wire_bytes(
-        placement.Work(LLAMA, 512, 8192), placement.sizes(512, tp=8, pp=4), TP, placement.Fabric(64)
+        placement.PlacedStep(LLAMA, 512, 8192),
+        placement.sizes(512, tp=8, pp=4),
+        TP,
+        placement.LeafNetwork(64),
     )
     assert few.tp.link == pytest.approx(many.tp.link)
 
@@ -190,8 +197,8 @@ def test_sixteen_tensor_ranks_on_nodes_of_eight_take_twice_as_long():
 
 
 def test_tensor_parallelism_stays_inside_for_405b_and_the_rest_need_not():
-    work = placement.Work(catalog.model("llama3.1-405b"), 2048, 8192)
-    sizes, fabric = placement.sizes(16384, tp=8, pp=16), placement.Fabric(2048)
+    work = placement.PlacedStep(catalog.model("llama3.1-405b"), 2048, 8192)
+    sizes, fabric = placement.sizes(16384, tp=8, pp=16), placement.LeafNetwork(2048)
     sent = placement.wire_bytes(work, sizes, TP, fabric)
     assert sent.tp.nic == 0
     assert placement.busy_s(sent.dp, GPU, fabric).nic < 0.1 * 6.15
@@ -200,7 +207,10 @@ def test_tensor_parallelism_stays_inside_for_405b_and_the_rest_need_not():
 
 def test_the_three_axes_of_the_table_are_sorted_by_what_they_send():
     sent = placement.wire_bytes(
-        placement.Work(LLAMA, 512, 8192), placement.sizes(512, tp=8, pp=4), TP, placement.Fabric(64)
+        placement.PlacedStep(LLAMA, 512, 8192),
+        placement.sizes(512, tp=8, pp=4),
+        TP,
+        placement.LeafNetwork(64),
     )
     totals = [sum(sent[axis][:2]) for axis in (TP, DP, PP)]
     assert totals == sorted(totals, reverse=True)
@@ -209,9 +219,9 @@ def test_the_three_axes_of_the_table_are_sorted_by_what_they_send():
 def test_the_axis_that_is_inside_is_the_fastest_it_can_be_and_tensor_loses_most():
     """The table of three orders: an axis that leaves the node takes longer, tensor by seconds."""
     work, sizes, fabric = (
-        placement.Work(LLAMA, 512, 8192),
+        placement.PlacedStep(LLAMA, 512, 8192),
         placement.sizes(512, tp=8, pp=4),
-        placement.Fabric(64),
+        placement.LeafNetwork(64),
     )
     took = {at: placement.axis_times_s(work, sizes, at, GPU, fabric) for at in (TP, DP, PP)}
     for axis in (TP, DP, PP):

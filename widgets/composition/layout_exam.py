@@ -172,7 +172,7 @@ class LayoutExam(Widget):
         return exam.spec(self.seed)
 
     def choice(self):
-        return exam.Choice(*(getattr(self, name) for name in CHOICES))
+        return exam.ChosenLayout(*(getattr(self, name) for name in CHOICES))
 
     @once
     def found(self):

@@ -4,7 +4,7 @@ from engine import catalog
 from engine.frameworks.registry import able
 from engine.mechanism import cost
 from engine.step import cases, own, planner, search
-from engine.step.constraints import Limits
+from engine.step.constraints import AxisLimits
 from widgets.composition.planner.chosen import Chosen
 from widgets.composition.planner.cloud import Cloud
 from widgets.composition.planner.next_best import NextBest
@@ -22,7 +22,7 @@ GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
-LIMITED = Limits(able=able("any"))  # what the frameworks to choose from can run
+LIMITED = AxisLimits(able=able("any"))  # what the frameworks to choose from can run
 LIMITS = "your framework and limits"  # the fold of these controls
 
 
@@ -212,7 +212,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             self.gpus,
             cases.sequences(self.batch_tokens, self.seq),
             self.seq,
-            Limits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
+            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
         )
 
     @once

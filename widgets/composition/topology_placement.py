@@ -138,7 +138,7 @@ class TopologyPlacement(Widget):
         return placement.fitted_sizes(self.gpus(), self.tp, self.ep, self.pp, self.model.experts)
 
     def fabric(self):
-        return placement.Fabric(
+        return placement.LeafNetwork(
             self.nodes,
             self.gpus_per_node,
             self.nics,
@@ -148,10 +148,10 @@ class TopologyPlacement(Widget):
         )
 
     def work(self):
-        return placement.Work(self.model, BATCH, SEQ)
+        return placement.PlacedStep(self.model, BATCH, SEQ)
 
     def ways(self):
-        fabric = placement.Fabric(self.nodes, self.gpus_per_node, nodes_per_leaf=NODES_PER_LEAF)
+        fabric = placement.LeafNetwork(self.nodes, self.gpus_per_node, nodes_per_leaf=NODES_PER_LEAF)
         return placement.ways(self.sizes(), self.innermost, fabric)
 
     @once
@@ -175,7 +175,7 @@ class TopologyPlacement(Widget):
     def busy(self):
         """The share of the step for which each wire is busy: with tensor parallelism, and with all else."""
         sent, fabric, gpu = self.sent(), self.fabric(), self.machine.gpu
-        others = placement.total_bytes(placement.ByAxis(*sent[1:], placement.ByWire(0.0, 0.0, 0.0)))
+        others = placement.total_bytes(placement.OfAxes(*sent[1:], placement.ByWire(0.0, 0.0, 0.0)))
         return (
             placement.busy_share(sent.tp, gpu, fabric, self.compute_s()),
             placement.busy_share(others, gpu, fabric, self.compute_s()),

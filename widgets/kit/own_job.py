@@ -94,7 +94,7 @@ class OwnJob(Widget):
         return own.model(self.model, own.fitted(fields))
 
     @once
-    def cluster(self) -> own.Cluster:
+    def cluster(self) -> own.OwnCluster:
         """The chosen GPU with its node, or the figures in the fields."""
         return own.cluster(
             self.gpu,

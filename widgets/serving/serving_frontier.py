@@ -151,7 +151,7 @@ class ServingFrontier(Widget):
     def meeting(self):
         """Each degree's best replica within the target."""
         at, grid = self.at(), self.steady()
-        in_fleet = decoding.Steady(grid.batch, grid.token_s, self.brings(), grid.first_s)
+        in_fleet = decoding.FullReplica(grid.batch, grid.token_s, self.brings(), grid.first_s)
         return over(
             lambda model: decoding.steady_within(
                 self.target,

@@ -28,7 +28,7 @@ MODELS = [
     )
 ]
 MACHINES = [
-    experts.Machine.of(catalog.node(key))
+    experts.ExpertNode.of(catalog.node(key))
     for key in ("dgx-a100", "h800-8", "dgx-h100", "dgx-b200", "gb200-nvl72")
 ]
 VIEWS_S = [step * 10.0**k for k in range(-4, 2) for step in (1, 1.5, 2, 3, 4, 6)]

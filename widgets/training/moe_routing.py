@@ -15,7 +15,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MODELS = [catalog.model(key) for key in ("mixtral-8x7b", "gpt-oss-20b", "llama4-scout", "deepseek-v2-lite")]
 MACHINES = [
-    experts.Machine.of(catalog.node(key)) for key in ("dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72")
+    experts.ExpertNode.of(catalog.node(key)) for key in ("dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72")
 ]
 VIEWS = [
     2.5,

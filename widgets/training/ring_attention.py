@@ -9,7 +9,7 @@ from bokeh.core.properties import value
 from engine import catalog
 from engine.base import ops
 from engine.executed import ranks_frames, ring_attention
-from engine.executed.ring_attention import Frames
+from engine.executed.ring_attention import RingFrames
 from engine.mechanism import context_parallel
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, Player
@@ -50,7 +50,7 @@ SAME = 1e-14  # a few units in the last place of an output below ten
 
 
 @cache
-def played(ranks: int, order: int) -> Frames:
+def played(ranks: int, order: int) -> RingFrames:
     """The executed ring over one head of small numbers."""
     return ring_attention.example_frames(ranks, BLOCK, order, MOST)
 
@@ -154,7 +154,7 @@ class RingAttention(Widget):
         return played(int(self.ranks), int(self.order))._asdict()
 
     def frames(self):
-        return Frames(**self.run())
+        return RingFrames(**self.run())
 
     def moment(self):
         return np.minimum(self.play, self.ranks)

@@ -7,7 +7,7 @@ import numpy as np
 
 from engine import catalog
 from engine.executed import tensor
-from engine.executed.tensor import Held
+from engine.executed.tensor import HeldPieces
 from widgets.kit.controls import Choice, Number, Player
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import matrices, ring
@@ -56,7 +56,7 @@ EXCHANGES = ["one AllReduce", "AllReduce and AllGather"]
 
 
 @cache
-def run(order: int, ranks: int, function: int) -> Held:
+def run(order: int, ranks: int, function: int) -> HeldPieces:
     """The executed product."""
     split = tensor.split_product(X, A, B, ranks, tensor.ORDERS[order], (tensor.relu, tensor.gelu)[function])
     return tensor.held(split, MOST)
@@ -106,7 +106,7 @@ class TensorSplit(Widget):
         return {name: values.ravel() for name, values in found._asdict().items()}
 
     def held(self):
-        return Held(**self.arrays())
+        return HeldPieces(**self.arrays())
 
     def rows_first(self):
         return self.order == 1

@@ -34,7 +34,7 @@ def tenths(rows: Rows, shape: tuple[str, ...]) -> np.ndarray:
 
 
 @dataclass
-class Found:
+class FitReport:
     """Everything that one run of the fit finds."""
 
     constants: dict[str, dict[str, dict[str, dict[str, float]]]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Found:
     by_axis: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
-def of_kind(kind: Kind, rows: Rows, found: Found) -> None:
+def of_kind(kind: Kind, rows: Rows, found: FitReport) -> None:
     """Fits one kind on each GPU and adds what it finds."""
     rows = rows.where(kind.keep(rows))
     keys, part, sizes = kind.keys(rows), tenths(rows, kind.shape), classes(kind, rows)
@@ -101,7 +101,7 @@ def _filled(c: dict[str, float]) -> dict[str, float]:
     return held | c
 
 
-def _judge(kind, rows, keys, gpus, part, sizes, first, found: Found) -> None:
+def _judge(kind, rows, keys, gpus, part, sizes, first, found: FitReport) -> None:
     """Residuals of the held-out rows, predicted by the GPU's own constants and by others'."""
     for key, chips in found.constants[kind.name].items():
         for gpu in chips:
@@ -134,9 +134,9 @@ def _judge(kind, rows, keys, gpus, part, sizes, first, found: Found) -> None:
                     )  # fmt: skip
 
 
-def all_kinds(folder: Path) -> Found:
+def all_kinds(folder: Path) -> FitReport:
     """Every kind, on the tables of one folder."""
-    found, read = Found(), {}
+    found, read = FitReport(), {}
     for kind in KINDS:
         if kind.table not in read:
             read[kind.table] = tables.read(folder, kind.table)

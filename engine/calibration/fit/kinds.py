@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.calibration import attention, exchange, grouped, products
-from engine.calibration.fit.solver import Start
+from engine.calibration.fit.solver import SearchStart
 from engine.calibration.fit.tables import Rows
 from engine.calibration.known import FA2, SYSTEMS, Sheet, size_of
 
@@ -26,7 +26,7 @@ def every_row(rows: Rows) -> np.ndarray:
     return np.ones(len(rows), bool)
 
 
-def nothing_more(key: str) -> dict[str, Start]:
+def nothing_more(key: str) -> dict[str, SearchStart]:
     """No further constants beyond those of the kind."""
     return {}
 
@@ -43,13 +43,13 @@ class Kind:
     name: str
     table: str
     keys: Callable[[Rows], np.ndarray]  # of each row; equal keys share constants on a GPU: "bf16"
-    starts: dict[str, Start]
+    starts: dict[str, SearchStart]
     predict: Callable[[Rows, Any, Sheet], np.ndarray]
     size: Callable[[Rows], np.ndarray]  # the size by which residuals are grouped into classes
     ranges: tuple[str, ...]  # columns whose span is kept
     shape: tuple[str, ...]  # columns by which rows are split: a shape is held out on all systems at once
     keep: Callable[[Rows], np.ndarray] = every_row
-    extra: Callable[[str], dict[str, Start]] = nothing_more  # constants that only some keys have
+    extra: Callable[[str], dict[str, SearchStart]] = nothing_more  # constants that only some keys have
     also_from: dict[str, float] = field(default_factory=dict)  # a second start, as the first may get stuck
     time: Callable[[Rows], np.ndarray] = measured_time
     axes: dict[str, Callable[[Rows], np.ndarray]] = field(default_factory=dict)  # further groupings
@@ -80,8 +80,8 @@ def _alike(word: str) -> Callable[[Rows], np.ndarray]:
 
 
 US = 1e-6
-LAUNCH = Start(3 * US, 0.8 * US, 60 * US)
-SHARE = Start(0.8, 0.02, 1.0)
+LAUNCH = SearchStart(3 * US, 0.8 * US, 60 * US)
+SHARE = SearchStart(0.8, 0.02, 1.0)
 
 
 # -- dense products ------------------------------------------------------------------------------------------
@@ -113,13 +113,13 @@ GEMM = Kind(
     "gemm.csv",
     keys=lambda rows: rows["dtype"],
     starts=dict(
-        ceiling=Start(0.8, 0.05, 1.0),
-        memory=Start(0.8, 0.05, 1.0),
+        ceiling=SearchStart(0.8, 0.05, 1.0),
+        memory=SearchStart(0.8, 0.05, 1.0),
         launch_s=LAUNCH,
-        rows=Start(16.0, 1.0, 200.0),
-        wave=Start(0.3, 0.01, 10.0),
-        ramp=Start(64.0, 1.0, 2000.0),
-        slowing=Start(0.1, 0.001, 0.3),
+        rows=SearchStart(16.0, 1.0, 200.0),
+        wave=SearchStart(0.3, 0.01, 10.0),
+        ramp=SearchStart(64.0, 1.0, 2000.0),
+        slowing=SearchStart(0.1, 0.001, 0.3),
     ),
     predict=_gemm,
     size=lambda rows: rows["m"],
@@ -139,7 +139,9 @@ QUANTISE = Kind(
     "gemm.csv",
     keys=_alike("tensor"),
     starts=dict(
-        launch_s=Start(9 * US, 1 * US, 60 * US), memory=Start(0.5, 0.05, 1.0), warm=Start(0.5, 0.05, 1.0)
+        launch_s=SearchStart(9 * US, 1 * US, 60 * US),
+        memory=SearchStart(0.5, 0.05, 1.0),
+        warm=SearchStart(0.5, 0.05, 1.0),
     ),
     predict=_quantise,
     size=lambda rows: rows["m"] * rows["k"],
@@ -189,15 +191,15 @@ PREFILL = Kind(
     "attention_prefill.csv",
     keys=lambda rows: _joined(rows["kernel"], rows["kv_dtype"]),
     starts=dict(
-        share_64=Start(0.5, 0.01, 1.0),
-        share_128=Start(0.6, 0.01, 1.0),
-        share_256=Start(0.6, 0.01, 1.0),
-        share_512=Start(0.5, 0.01, 1.0),
-        memory=Start(0.8, 0.1, 1.5),
-        write=Start(0.4, 0.01, 3.0),
-        launch_s=Start(9 * US, 1 * US, 60 * US),
-        block_s=Start(2 * US, 0.01 * US, 50 * US),
-        ramp_s=Start(5 * US, 0.01 * US, 50 * US),
+        share_64=SearchStart(0.5, 0.01, 1.0),
+        share_128=SearchStart(0.6, 0.01, 1.0),
+        share_256=SearchStart(0.6, 0.01, 1.0),
+        share_512=SearchStart(0.5, 0.01, 1.0),
+        memory=SearchStart(0.8, 0.1, 1.5),
+        write=SearchStart(0.4, 0.01, 3.0),
+        launch_s=SearchStart(9 * US, 1 * US, 60 * US),
+        block_s=SearchStart(2 * US, 0.01 * US, 50 * US),
+        ramp_s=SearchStart(5 * US, 0.01 * US, 50 * US),
     ),
     predict=_prefill,
     size=lambda rows: rows["tokens"],
@@ -215,15 +217,15 @@ DECODE = Kind(
     "attention_decode.csv",
     keys=lambda rows: _joined(rows["kernel"], rows["kv_dtype"]),
     starts=dict(
-        memory=Start(0.85, 0.1, 1.0),
-        arithmetic=Start(0.25, 0.005, 1.0),
-        launch_s=Start(9 * US, 1 * US, 60 * US),
-        block_s=Start(2 * US, 0.01 * US, 1000 * US),
-        ramp_s=Start(5 * US, 0.01 * US, 50 * US),
-        join_s=Start(1 * US, 0.01 * US, 20 * US),
-        warm=Start(2.0, 1.0, 6.0),
+        memory=SearchStart(0.85, 0.1, 1.0),
+        arithmetic=SearchStart(0.25, 0.005, 1.0),
+        launch_s=SearchStart(9 * US, 1 * US, 60 * US),
+        block_s=SearchStart(2 * US, 0.01 * US, 1000 * US),
+        ramp_s=SearchStart(5 * US, 0.01 * US, 50 * US),
+        join_s=SearchStart(1 * US, 0.01 * US, 20 * US),
+        warm=SearchStart(2.0, 1.0, 6.0),
     ),
-    extra=lambda key: {"walk": Start(2.0, 0.1, 20.0)} if key.split(".")[0] in FA2 else {},
+    extra=lambda key: {"walk": SearchStart(2.0, 0.1, 20.0)} if key.split(".")[0] in FA2 else {},
     predict=_decode,
     # FA4 on H100, heads of 512: 512 sequences take four times as long as 2,048, so these are several kernels
     keep=lambda rows: rows["kernel"] != "flash_attn_fa4",
@@ -253,13 +255,13 @@ LATENT = Kind(
     "mla.csv",
     keys=lambda rows: _joined(rows["phase"], rows["kv_dtype"]),
     starts=dict(
-        arithmetic=Start(0.4, 0.01, 1.5),
-        memory=Start(0.8, 0.05, 1.0),
-        launch_s=Start(9 * US, 1 * US, 60 * US),
-        block_s=Start(2 * US, 0.01 * US, 50 * US),
-        ramp_s=Start(5 * US, 0.01 * US, 50 * US),
+        arithmetic=SearchStart(0.4, 0.01, 1.5),
+        memory=SearchStart(0.8, 0.05, 1.0),
+        launch_s=SearchStart(9 * US, 1 * US, 60 * US),
+        block_s=SearchStart(2 * US, 0.01 * US, 50 * US),
+        ramp_s=SearchStart(5 * US, 0.01 * US, 50 * US),
     ),
-    extra=lambda key: {"walk": Start(10.0, 0.1, 1000.0)} if key.startswith("decode") else {},
+    extra=lambda key: {"walk": SearchStart(10.0, 0.1, 1000.0)} if key.startswith("decode") else {},
     predict=_latent,
     size=lambda rows: rows["batch"] * rows["tokens"],
     ranges=("batch", "tokens", "heads"),
@@ -294,14 +296,14 @@ EXPERTS = Kind(
     "experts.csv",
     keys=lambda rows: _joined(rows["dtype"], rows["kernel"]),
     starts=dict(
-        ceiling=Start(0.5, 0.02, 1.0),
-        memory=Start(0.8, 0.05, 1.0),
-        permute=Start(0.5, 0.02, 3.0),
-        token=Start(0.5, 0.02, 30.0),
-        launch_s=Start(30 * US, 1 * US, 200 * US),
-        expert_s=Start(0.05 * US, 0.0001 * US, 5 * US),
-        pace_s=Start(0.1e-9, 0.01e-9, 20e-9),
-        padding=Start(1.0, 0.01, 2.0),
+        ceiling=SearchStart(0.5, 0.02, 1.0),
+        memory=SearchStart(0.8, 0.05, 1.0),
+        permute=SearchStart(0.5, 0.02, 3.0),
+        token=SearchStart(0.5, 0.02, 30.0),
+        launch_s=SearchStart(30 * US, 1 * US, 200 * US),
+        expert_s=SearchStart(0.05 * US, 0.0001 * US, 5 * US),
+        pace_s=SearchStart(0.1e-9, 0.01e-9, 20e-9),
+        padding=SearchStart(1.0, 0.01, 2.0),
     ),
     also_from={"pace_s": 3e-9},
     predict=_experts,
@@ -326,21 +328,21 @@ def _collective(rows: Rows, rates, sheet: Sheet):
     return found
 
 
-LINK = Start(0.5, 0.001, 1.5)
+LINK = SearchStart(0.5, 0.001, 1.5)
 COLLECTIVE = Kind(
     "collective",
     "collectives.csv",
     keys=_alike("nccl"),
     starts=dict(
-        start_s=Start(4 * US, 1 * US, 20 * US),
-        hop_s=Start(1 * US, 0.1 * US, 5 * US),
-        direct_s=Start(2 * US, 0.05 * US, 20 * US),
-        middle_s=Start(0.3 * US, 0.01 * US, 10 * US),
-        middle=Start(0.5, 0.05, 1.0),
-        late_s=Start(3 * US, 0.01 * US, 20 * US),
-        late_direct_s=Start(8 * US, 0.1 * US, 50 * US),
-        low=Start(0.15, 0.01, 1.0),
-        direct_low=Start(0.05, 0.002, 1.0),
+        start_s=SearchStart(4 * US, 1 * US, 20 * US),
+        hop_s=SearchStart(1 * US, 0.1 * US, 5 * US),
+        direct_s=SearchStart(2 * US, 0.05 * US, 20 * US),
+        middle_s=SearchStart(0.3 * US, 0.01 * US, 10 * US),
+        middle=SearchStart(0.5, 0.05, 1.0),
+        late_s=SearchStart(3 * US, 0.01 * US, 20 * US),
+        late_direct_s=SearchStart(8 * US, 0.1 * US, 50 * US),
+        low=SearchStart(0.15, 0.01, 1.0),
+        direct_low=SearchStart(0.05, 0.002, 1.0),
         **{f"{what}_{n}": LINK for what in ("reduce", "gather", "direct") for n in (2, 4, 8)},
     ),
     predict=_collective,
@@ -360,11 +362,11 @@ MAPPED = Kind(
     "custom_allreduce.csv",
     keys=lambda rows: np.array([name.split()[0] for name in rows["framework"]], dtype=object),
     starts=dict(
-        start_s=Start(3 * US, 0.5 * US, 20 * US),
-        rank_s=Start(0.2 * US, 0.001 * US, 3 * US),
-        second_s=Start(3 * US, 0.01 * US, 30 * US),
-        one_shot=Start(0.5, 0.002, 3.0),
-        two_shot=Start(0.5, 0.002, 3.0),
+        start_s=SearchStart(3 * US, 0.5 * US, 20 * US),
+        rank_s=SearchStart(0.2 * US, 0.001 * US, 3 * US),
+        second_s=SearchStart(3 * US, 0.01 * US, 30 * US),
+        one_shot=SearchStart(0.5, 0.002, 3.0),
+        two_shot=SearchStart(0.5, 0.002, 3.0),
     ),
     predict=lambda rows, rates, sheet: exchange.mapped_all_reduce_s(rows["bytes"], rows["ranks"], rates),
     size=lambda rows: rows["bytes"],
@@ -383,9 +385,9 @@ SEND = Kind(
     "p2p.csv",
     keys=lambda rows: np.where(rows["nodes"] > 1, "two nodes", "one node").astype(object),
     starts=dict(
-        start_s=Start(5 * US, 1 * US, 50 * US),
-        late_s=Start(5 * US, 0.1 * US, 100 * US),
-        bytes_per_s=Start(5e10, 1e9, 1e12),
+        start_s=SearchStart(5 * US, 1 * US, 50 * US),
+        late_s=SearchStart(5 * US, 0.1 * US, 100 * US),
+        bytes_per_s=SearchStart(5e10, 1e9, 1e12),
     ),
     predict=lambda rows, rates, sheet: exchange.send_s(rows["bytes"], rates),
     size=lambda rows: rows["bytes"],
@@ -434,11 +436,11 @@ def _between_experts(way: str) -> Kind:
         "deepep.csv",
         keys=lambda rows: np.array([key + suffix for key in _recorded(rows)], dtype=object),
         starts=dict(
-            start_s=Start(12 * US, 1 * US, 100 * US),
-            row_s=Start(1e-9, 1e-12, 1e-6, grain=1e-12),
-            link=Start(0.5, 0.01, 3.0),
+            start_s=SearchStart(12 * US, 1 * US, 100 * US),
+            row_s=SearchStart(1e-9, 1e-12, 1e-6, grain=1e-12),
+            link=SearchStart(0.5, 0.01, 3.0),
         ),
-        extra=lambda key: {"copier": Start(0.04, 0.001, 1.0)} if key.startswith("normal") else {},
+        extra=lambda key: {"copier": SearchStart(0.04, 0.001, 1.0)} if key.startswith("normal") else {},
         predict=_rows,
         size=lambda rows: rows["tokens_per_rank"],
         ranges=("ranks", "tokens_per_rank", "hidden"),

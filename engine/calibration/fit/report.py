@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.calibration.fit.judge import BAND, FIT, HIGH, LOW, Found
+from engine.calibration.fit.judge import BAND, FIT, HIGH, LOW, FitReport
 from engine.calibration.fit.solver import rounded
 
 FEWEST = 40  # minimum number of rows for a separate band
@@ -124,7 +124,7 @@ def _grouped(rows, *names):
     return dict(sorted(groups.items()))
 
 
-def residuals(found: Found) -> dict:
+def residuals(found: FitReport) -> dict:
     """Everything that residuals.toml holds."""
     own = bands(found.judged, "own", range(FIT, BAND))
     said: dict = {"band": own, "band_elsewhere": bands(found.judged, "others", range(10))}
@@ -240,7 +240,7 @@ def written(place: Path, marks: dict[str, str]) -> None:
     readme.write_text(text, encoding="utf-8")
 
 
-def write(found: Found, place: Path) -> dict:
+def write(found: FitReport, place: Path) -> dict:
     """Write fitted.toml, residuals.toml and the tables of README.md."""
     said = residuals(found)
     fitted = {"sources": SOURCES, "constants": found.constants, "ranges": found.ranges}

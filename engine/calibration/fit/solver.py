@@ -17,7 +17,7 @@ DIGITS = 4  # significant digits of a constant
 
 
 @dataclass(frozen=True)
-class Start:
+class SearchStart:
     """Where the search for one constant begins, and its bounds."""
 
     value: float
@@ -35,7 +35,7 @@ def rounded(value: float, grain: float = 0.0) -> float:
 def fit(
     predict: Callable[[dict[str, float]], np.ndarray],
     measured_s: np.ndarray,
-    starts: dict[str, Start],
+    starts: dict[str, SearchStart],
     also_from: dict[str, float] | None = None,
 ) -> dict[str, float]:
     """The constants that predict the measured times best.
@@ -45,12 +45,12 @@ def fit(
     """
     found = [_fit(predict, measured_s, starts)]
     if also_from:
-        second = starts | {n: Start(v, starts[n].low, starts[n].high) for n, v in also_from.items()}
+        second = starts | {n: SearchStart(v, starts[n].low, starts[n].high) for n, v in also_from.items()}
         found.append(_fit(predict, measured_s, second))
     return min(found, key=lambda pair: pair[1])[0]
 
 
-def _fit(predict, measured_s, starts: dict[str, Start], steps=60) -> tuple[dict[str, float], float]:
+def _fit(predict, measured_s, starts: dict[str, SearchStart], steps=60) -> tuple[dict[str, float], float]:
     """The constants, and the remaining loss."""
     names = list(starts)
     low, high = (np.log([getattr(starts[n], side) for n in names]) for side in ("low", "high"))

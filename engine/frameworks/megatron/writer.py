@@ -15,12 +15,12 @@ from engine.step import legality
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
-    from engine.step.cases import Run
+    from engine.step.cases import ExportedRun
 
 ZERO_3 = 3.0
 
 
-def written(run: Run, words: Any = Words) -> str:
+def written(run: ExportedRun, words: Any = Words) -> str:
     """The arguments that set model, layout and batch, as a shell array."""
     lines = lost(run, words)
     lines.append(
@@ -54,7 +54,7 @@ def written(run: Run, words: Any = Words) -> str:
     return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
 
 
-def lost(run: Run, words: Any) -> list:
+def lost(run: ExportedRun, words: Any) -> list:
     """Comments on what Megatron Core cannot do of a layout."""
     lines = [
         words.choose(
@@ -107,13 +107,13 @@ def _windows(model: Model) -> Windows:
     return Windows(found[0][0], found[0][1].tokens, found[0][1].chunked) if found else Windows(0, 0, 0)
 
 
-def _full_every(run: Run) -> Real:
+def _full_every(run: ExportedRun) -> Real:
     """The distance between two layers that have no window."""
     without = run.model.depth - _windows(run.model).layers
     return ops.floor(run.model.depth * 1.0 / ops.maximum(1.0, without * 1.0))
 
 
-def _has_windows(run: Run) -> Truth:
+def _has_windows(run: ExportedRun) -> Truth:
     """Whether Megatron-LM can say which layers have a sliding window: all, or all but every so many."""
     windows, every = _windows(run.model), _full_every(run)
     without = run.model.depth - windows.layers
@@ -121,7 +121,7 @@ def _has_windows(run: Run) -> Truth:
     return (windows.layers > 0) & (windows.chunked < 1) & regular
 
 
-def _model_lines(run: Run, words: Any) -> list[Line]:
+def _model_lines(run: ExportedRun, words: Any) -> list[Line]:
     """The arguments that say the model."""
     model, n = run.model, words.plain
     kind, moe, windows = model.attention, model.moe, _windows(model)
@@ -189,25 +189,25 @@ def _model_lines(run: Run, words: Any) -> list[Line]:
     ]
 
 
-def _equal_chunks(run: Run) -> Truth:
+def _equal_chunks(run: ExportedRun) -> Truth:
     return legality.equal_chunks(run.model.depth, run.pp, run.chunks)
 
 
-def _ends_take_slots(run: Run) -> Truth:
+def _ends_take_slots(run: ExportedRun) -> Truth:
     return legality.ends_take_slots(run.model.depth, run.pp, run.chunks)
 
 
-def _needs_layout(run: Run) -> Truth:
+def _needs_layout(run: ExportedRun) -> Truth:
     """Whether Megatron-LM has no number for this cut, so that it has to be written out."""
     chunks = (run.chunks > 1) & ~_equal_chunks(run) & ~_ends_take_slots(run)
     return (run.pp > 1) & (chunks | (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run))
 
 
-def _ends_share_the_rest(run: Run) -> Truth:
+def _ends_share_the_rest(run: ExportedRun) -> Truth:
     return legality.ends_share_the_rest(run.model.depth, run.pp, run.chunks, run.stage_layers)
 
 
-def _layout(run: Run, n: Any) -> Any:
+def _layout(run: ExportedRun, n: Any) -> Any:
     """--pipeline-model-parallel-layout: the chunks in order, parted by bars, with E for the embedding, t for
     a layer and L for the loss (pipeline_parallel_layer_layout.py)."""
     full, first, last = legality.ends_of_chunks(run.chunks, run.stage_layers)
@@ -215,11 +215,11 @@ def _layout(run: Run, n: Any) -> Any:
     return f'"Et*{n(first)}|(t*{n(full)}|)*{n(run.pp * run.chunks - 2)}{last_chunk}"'
 
 
-def _middle_is_even(run: Run) -> Truth:
+def _middle_is_even(run: ExportedRun) -> Truth:
     return legality.middle_is_even(run.model.depth, run.pp, run.stage_layers)
 
 
-def layout_lines(run: Run, n: Any) -> list[Line]:
+def layout_lines(run: ExportedRun, n: Any) -> list[Line]:
     """The arguments that say layout, batch and precision."""
     experts, several = run.model.experts > 0, run.pp > 1
     stage = run.stage_layers

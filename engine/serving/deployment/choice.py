@@ -28,7 +28,7 @@ from engine.serving.deployment.forms import CAPACITY, IDLE, QUANTILES, SMALLEST,
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.loops import LEAST, judge
-from engine.serving.deployment.search import LONG, MOST_RUNNING, Table, plans_of
+from engine.serving.deployment.search import LONG, MOST_RUNNING, ReplicaCosts, plans_of
 from engine.serving.replica import Replica
 from engine.serving.step_costs import Costs
 from engine.step import layout
@@ -43,7 +43,7 @@ FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has none; APART:
 NONE = -1.0  # no such kind
 
 _NOTHING = Costs(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
-PLANS = plans_of([Table(Replica(tp), "", "", _NOTHING, 0.0) for tp in DEGREES], pools=True, drafts=1)
+PLANS = plans_of([ReplicaCosts(Replica(tp), "", "", _NOTHING, 0.0) for tp in DEGREES], pools=True, drafts=1)
 COUNT = len(PLANS.table)
 MOST = COUNT * len(SPARE)
 TABLE, FRONT, BUDGET, PREFILLERS, DECODERS = (tuple(float(each) for each in column) for column in PLANS[:5])
@@ -75,7 +75,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Format:
+class ServedFormat:
     """How weights are stored, and in which format the products run (``search.FORMATS``)."""
 
     key: str
@@ -83,7 +83,7 @@ class Format:
     bytes: float  # of a weight
 
 
-def served_on(gpu: Gpu, weights: Format) -> layout.Machine:
+def served_on(gpu: Gpu, weights: ServedFormat) -> layout.Machine:
     """A GPU that serves weights in this format. Products are in fp8 if the weights are and the GPU has units
     for it (W8A8); otherwise weights are widened for products in bf16."""
     return layout.machine(
@@ -92,7 +92,7 @@ def served_on(gpu: Gpu, weights: Format) -> layout.Machine:
 
 
 FORMATS = [
-    Format(key, precision, BYTES_PER_VALUE[stored or precision])
+    ServedFormat(key, precision, BYTES_PER_VALUE[stored or precision])
     for key, (precision, stored) in search.FORMATS.items()
 ]
 

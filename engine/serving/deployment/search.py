@@ -65,7 +65,7 @@ LEAVES_OUT = (
 
 
 @dataclass(frozen=True)
-class Table:
+class ReplicaCosts:
     """One kind of replica. Its costs are those of one of its batches (``Replica.batches``), which the search
     treats as an instance. A replica whose GPUs share experts either reads prompts or writes answers; any
     other may do both."""
@@ -195,7 +195,7 @@ def _listed(gpu_key: str) -> float:
 # -- what there is to try ------------------------------------------------------------------------------------
 def kinds(
     model: Model, at: Machine, load: Load, formats: Sequence[str] | None, caches: Sequence[str]
-) -> list[Table]:
+) -> list[ReplicaCosts]:
     """The replicas that hold the model and at least one request of this load."""
     check.whole(caches=len(caches))
     for name in caches:
@@ -214,7 +214,7 @@ def kinds(
                 costs = _costs(model, machine, one, only, load, kept, stored, context)
                 if costs.capacity > needs and starts(model, machine, one, kept, stored, needs):
                     wire = one.tp * float(at.wires.nic_bytes_per_s)
-                    found.append(Table(one, weights, kept, costs, wire, only))
+                    found.append(ReplicaCosts(one, weights, kept, costs, wire, only))
     if not found:
         raise ValueError(
             f"model must fit in {replicas.STAGES[-1]} nodes of {per_node} {at.gpu.key} with room for "
@@ -314,7 +314,7 @@ def ratios(most: int = POOL) -> list[tuple[int, int]]:
     return [(p, d) for p in range(1, most) for d in range(1, most + 1 - p) if math.gcd(p, d) == 1]
 
 
-def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
+def plans_of(tables: list[ReplicaCosts], pools: bool, drafts: int) -> Plans:
     """Every kind of deployment."""
     ways = [(chunk, 0, 1) for chunk in CHUNKS]
     ways += [(PROMPTS_TOGETHER, p, d) for p, d in ratios()] if pools else []
@@ -336,7 +336,7 @@ def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
     return Plans(table, front, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
 
 
-def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
+def _of_two_kinds(tables: list[ReplicaCosts]) -> list[tuple[int, int]]:
     """Pairs of (a replica that decodes, a replica that prefills) in the same formats: with different tensor
     degrees, or both with spread experts."""
     return [
@@ -347,7 +347,7 @@ def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
     ]
 
 
-def _halves(tables: list[Table]) -> list[int]:
+def _halves(tables: list[ReplicaCosts]) -> list[int]:
     """For each kind of replica, the kind with half its GPUs that is otherwise the same; -1 where there is
     none."""
     found = {(one.replica, one.weights, one.kv_precision, one.only): i for i, one in enumerate(tables)}
@@ -359,14 +359,14 @@ def _half(of: Replica) -> Replica:
     return Replica(tp, of.pp, dp)
 
 
-def _fit(back: Table, front: Table) -> bool:
+def _fit(back: ReplicaCosts, front: ReplicaCosts) -> bool:
     if back.only or front.only:
         return (back.only, front.only) == (WRITES, READS)
     return back.replica != front.replica and back.replica.pp == front.replica.pp == 1
 
 
 # -- the search ----------------------------------------------------------------------------------------------
-class _Entry(NamedTuple):
+class _Waiting(NamedTuple):
     """A deployment that waits to be simulated. The cheapest sorts first."""
 
     gpus: int
@@ -390,7 +390,7 @@ class Search:
         at: Machine,
         load: Load,
         limits: Limits,
-        tables: list[Table],
+        tables: list[ReplicaCosts],
         drafts: tuple[Drafts | None, ...],
         forms: Forms,
         plans: Plans,
@@ -436,14 +436,14 @@ class Search:
             )
         return sorted(found, key=lambda one: one.gpus), self.simulated
 
-    def simulate(self, entry: _Entry) -> tuple[Fleet, Measured, str]:
+    def simulate(self, entry: _Waiting) -> tuple[Fleet, Measured, str]:
         """Simulate a deployment: (the fleet, its latencies, the limit that they miss)."""
         self.simulated += 1
         progress.tell(self.held, self.top, f"kinds, {self.simulated} simulated")
         fleet = self.fleet(entry)
         return fleet, *runs.judged(fleet, self.load, self.limits)
 
-    def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
+    def smallest(self, entry: _Waiting, fleet: Fleet, felt: Measured) -> Deployment:
         """The smallest deployment that still holds when replicas are taken away step by step (``step``), with
         two pools from either of them."""
         missed: list[str] = []
@@ -460,7 +460,7 @@ class Search:
             missed.append(late)
         return self.deployment(entry, fleet, felt, missed)
 
-    def smaller(self, entry: _Entry) -> list[_Entry]:
+    def smaller(self, entry: _Waiting) -> list[_Waiting]:
         """The deployments to try after one that holds: with fewer replicas, with two pools in either of
         them."""
         plans, i = self.plans, entry.plan
@@ -474,7 +474,7 @@ class Search:
         ]
         return [one for one in found if one is not None]
 
-    def with_replicas(self, plan: int, reads: int, writes: int) -> _Entry | None:
+    def with_replicas(self, plan: int, reads: int, writes: int) -> _Waiting | None:
         """The plan with the same replicas, for ``reads`` batches that read and ``writes`` that write; None if
         no plan has that ratio."""
         plans = self.plans
@@ -485,7 +485,7 @@ class Search:
                 return self.entry(other, writes // int(plans.decoders[other]))
         return None
 
-    def entry(self, plan: int, count: int) -> _Entry:
+    def entry(self, plan: int, count: int) -> _Waiting:
         """A plan with ``count`` units, as an entry of the queue."""
         plans = self.plans
         table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
@@ -501,9 +501,9 @@ class Search:
             -round(float(self.sureness[plan]), 6),
             table.replica.gpus,
         )
-        return _Entry(count * each, order, plan, count)
+        return _Waiting(count * each, order, plan, count)
 
-    def alike(self, entry: _Entry, found: Deployment) -> bool:
+    def alike(self, entry: _Waiting, found: Deployment) -> bool:
         """Whether a deployment is of the same kind as one that has been found: the same pools, formats and
         drafts, and the same replicas that decode."""
         table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
@@ -516,7 +516,7 @@ class Search:
             found.drafts,
         )
 
-    def binding(self, entry: _Entry, missed: list[str]) -> str:
+    def binding(self, entry: _Waiting, missed: list[str]) -> str:
         """What would be missed with a replica less, by ``Forms.bounds`` and by ``missed``, the limits that
         smaller deployments missed in a simulation."""
         units = np.array([float(entry.units)])
@@ -531,7 +531,7 @@ class Search:
         """The columns of a single plan."""
         return Plans(*(column[plan : plan + 1] for column in self.plans))
 
-    def fleet(self, entry: _Entry) -> Fleet:
+    def fleet(self, entry: _Waiting) -> Fleet:
         """The fleet to simulate, with the smallest batch size that hardly ever keeps a request waiting."""
         plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
         wanted = running + 4.0 * math.sqrt(running) + 4.0
@@ -550,7 +550,7 @@ class Search:
             front.costs,
         )
 
-    def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, missed: list[str]) -> Deployment:
+    def deployment(self, entry: _Waiting, fleet: Fleet, felt: Measured, missed: list[str]) -> Deployment:
         """The deployment as the search returns it; ``missed`` are the limits that smaller ones missed."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         front = self.tables[self.plans.front[entry.plan]]

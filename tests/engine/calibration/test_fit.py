@@ -11,7 +11,7 @@ from engine.calibration import known
 from engine.calibration.fit import judge, report, tables
 from engine.calibration.fit.__main__ import main
 from engine.calibration.fit.kinds import KINDS
-from engine.calibration.fit.solver import Start, fit, rounded
+from engine.calibration.fit.solver import SearchStart, fit, rounded
 from tests.said import refused
 
 KIND = {kind.name: kind for kind in KINDS}
@@ -185,7 +185,9 @@ def test_a_constant_is_told_no_finer_than_its_grain():
     assert rounded(9.0166e-11, 1e-12) == rounded(9.0159e-11, 1e-12) == 9e-11
     assert rounded(2.26149e-9, 1e-12) == rounded(2.26149e-9) == 2.261e-9
     assert [kind.starts["row_s"].grain for kind in KINDS if "row_s" in kind.starts] == [1e-12, 1e-12]
-    got = fit(lambda c: c["slope"] * np.ones(9), np.full(9, 0.123456), {"slope": Start(1.0, 0.01, 9.0, 0.01)})
+    got = fit(
+        lambda c: c["slope"] * np.ones(9), np.full(9, 0.123456), {"slope": SearchStart(1.0, 0.01, 9.0, 0.01)}
+    )
     assert got == {"slope": 0.12}
 
 
@@ -233,7 +235,7 @@ def test_of_two_starts_the_one_that_fits_better_counts(first, second):
     got = fit(
         lambda c: np.maximum(c["slope"] * x, 0.5),
         3.0 * x,
-        {"slope": Start(first, 1e-4, 100.0)},
+        {"slope": SearchStart(first, 1e-4, 100.0)},
         also_from={"slope": second},
     )
     assert got["slope"] == pytest.approx(3.0, rel=0.01)
@@ -243,7 +245,7 @@ def test_far_rows_do_not_bend_a_fit():
     x = np.linspace(1.0, 10.0, 50)
     y = 3.0 * x
     y[::10] *= 8.0  # a library that picked a poor kernel, now and then
-    got = fit(lambda c: c["slope"] * x, y, {"slope": Start(1.0, 0.1, 100.0)})
+    got = fit(lambda c: c["slope"] * x, y, {"slope": SearchStart(1.0, 0.1, 100.0)})
     assert got["slope"] == pytest.approx(3.0, rel=0.01)
 
 

@@ -151,7 +151,9 @@ def test_half_of_the_ramp_is_paid_at_the_length_that_is_said():
 def test_a_gated_expert_has_twice_the_tiles_on_the_way_up():
     """On one multiprocessor, where a step along k is all that takes time: a row of one expert of 128 × 128
     has a tile up (two where it is gated) and one down."""
-    at = grouped.Experts(1e30, 1.0, 1e30, 1e30, 1e30, 0.0, 0.0, pace_s=1.0, padding=1.0, weight_bytes=2.0)
+    at = grouped.GroupedRates(
+        1e30, 1.0, 1e30, 1e30, 1e30, 0.0, 0.0, pace_s=1.0, padding=1.0, weight_bytes=2.0
+    )
     plain, gated = (grouped.experts_s(1.0, 1.0, 1.0, 1.0, 128.0, 128.0, gated, at) for gated in (0.0, 1.0))
     assert (plain, gated) == pytest.approx((128 + 128, 2 * 128 + 128))
 

@@ -14,7 +14,7 @@ from engine.base import check
 from engine.calibration import bands
 from engine.catalog import models
 from engine.exam import examination
-from engine.exam.examination import Choice, Paper
+from engine.exam.examination import ChosenLayout, Paper
 from engine.frameworks.registry import abilities
 from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, planner, search
@@ -278,7 +278,7 @@ def test_what_the_feedback_blames_closes_the_gap_and_nothing_else_closes_more(pa
     }
     blamed = Counter()
     for seed, found in slower.items():
-        theirs = {name: int(getattr(found.layouts, name)[1]) for name in Choice._fields}
+        theirs = {name: int(getattr(found.layouts, name)[1]) for name in ChosenLayout._fields}
         with_it = {}
         for some in examination.CHANGES:
             changed = examination.by_hand(seed, **handed_in(seed) | {name: theirs[name] for name in some})
@@ -452,7 +452,7 @@ def test_a_layout_that_does_not_fit_keeps_its_other_points():
 
 
 def test_a_choice_has_a_place_for_each_answer():
-    assert Choice._fields == ("tp", "pp", "cp", "ep", "zero", "micro_batch", "recompute")
+    assert ChosenLayout._fields == ("tp", "pp", "cp", "ep", "zero", "micro_batch", "recompute")
     assert len(examination.PARTS) == len(examination.MOST) and len(examination.GPUS) == len(
         {catalog.gpu(key).name for key in examination.GPUS}
     )

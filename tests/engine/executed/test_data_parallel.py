@@ -304,7 +304,7 @@ def test_the_slowest_by_hand():
 def test_the_shares_by_hand():
     """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half
     counts."""
-    found = dp.shares(dp.Step(40.0, 60.0, 30.0, 20.0, 120.0), 4e6, 2, 4e6, 0.1)
+    found = dp.shares(dp.DataParallelStep(40.0, 60.0, 30.0, 20.0, 120.0), 4e6, 2, 4e6, 0.1)
     whole = 100 + 5.6 + 20
     assert found == pytest.approx(
         (50 / whole, 50 / whole, 20 / whole, 5.6 / whole), abs=3e-3

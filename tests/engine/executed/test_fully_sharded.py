@@ -16,7 +16,7 @@ from engine.mechanism.timeline import Task, levels, simulate
 from tests.cases import in_one_test
 
 RECIPE = catalog.recipe("bf16-adam")
-UNIT = fs.Layer(
+UNIT = fs.ShardedLayer(
     forward_s=2.0,
     backward_s=4.0,
     gather_s=1.0,
@@ -153,7 +153,7 @@ def test_without_prefetch_everything_is_in_a_row():
 def test_the_slow_wire_sets_the_pace():
     """Where each gather takes longer than any arithmetic, the step is the wire's work and the last layer's
     ends."""
-    slow = fs.Layer(0.01, 0.02, 1.0, 1.0, 10.0, 10.0, 0.0)
+    slow = fs.ShardedLayer(0.01, 0.02, 1.0, 1.0, 10.0, 10.0, 0.0)
     assert fs.run(slow, 8, prefetch=2)["network_s"] == pytest.approx(24)
     assert fs.run(slow, 8, prefetch=2)["total_s"] == pytest.approx(24, rel=0.01)
 
@@ -180,7 +180,7 @@ times = st.floats(0.01, 10)
 def test_the_step_is_that_of_named_tasks_within_its_bounds(
     forward, backward, gather, scatter, rebuilt, layers, depth
 ):
-    at = fs.Layer(forward, backward, gather, scatter, 10.0, 7.0, 3.0, rebuilt)
+    at = fs.ShardedLayer(forward, backward, gather, scatter, 10.0, 7.0, 3.0, rebuilt)
     step = fs.run(at, layers, depth)
     line, (times_s, total_bytes) = by_names(at, layers, depth)
     found = known(step["gathered_bytes"]) + known(step["gradients_bytes"]) + known(step["activations_bytes"])

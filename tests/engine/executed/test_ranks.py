@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.executed import ranks as engine_ranks
 from engine.executed import ranks_operations as operations
 from engine.executed import ranks_schedules as schedules
-from engine.executed.ranks import ADD, PUT, Move, Step, execute, full_memory
+from engine.executed.ranks import ADD, PUT, Move, MoveStep, execute, full_memory
 from engine.mechanism import collectives, interconnect
 from tests.cases import in_one_test
 from tests.said import refused
@@ -347,7 +347,7 @@ def test_tree_depth_and_fan_out(ranks):
 # -- the machine refuses what is wrong -----------------------------------------------------------------------
 def played(*moves):
     memory = full_memory([[1, 2], [3, 4], [5, 6]])
-    return execute("test", memory, [Step("test", (move,)) for move in moves], [(0, 2)], [(0, 2)] * 3)
+    return execute("test", memory, [MoveStep("test", (move,)) for move in moves], [(0, 2)], [(0, 2)] * 3)
 
 
 def test_a_contribution_counts_once():
@@ -358,11 +358,11 @@ def test_a_contribution_counts_once():
 def test_empty_cells_cannot_be_sent():
     memory = engine_ranks.emptied(full_memory([[1], [2]]), np.array([[True], [False]]))
     with pytest.raises(ValueError, match="rank 1 must hold what it sends"):
-        execute("test", memory, [Step("test", (Move(1, 0, 0, 1, 0, PUT),))], [(0, 1)], [(0, 1)] * 2)
+        execute("test", memory, [MoveStep("test", (Move(1, 0, 0, 1, 0, PUT),))], [(0, 1)], [(0, 1)] * 2)
 
 
 def test_all_messages_of_a_step_are_read_before_any_is_written():
-    swap = Step("swap", (Move(0, 1, 0, 1, 0, PUT), Move(1, 0, 0, 1, 0, PUT)))
+    swap = MoveStep("swap", (Move(0, 1, 0, 1, 0, PUT), Move(1, 0, 0, 1, 0, PUT)))
     run = execute("swap", full_memory([[1], [2]]), [swap], [(0, 1)], [(0, 1)] * 2)
     assert [result.tolist() for result in run.results] == [[2], [1]]
 

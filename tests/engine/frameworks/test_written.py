@@ -33,9 +33,9 @@ RUNS = {  # model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, 
 }
 
 
-def run(name) -> cases.Run:
+def run(name) -> cases.ExportedRun:
     model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8 = RUNS[name]
-    return cases.Run(
+    return cases.ExportedRun(
         model,
         tp,
         pp,

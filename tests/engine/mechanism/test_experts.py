@@ -13,9 +13,9 @@ from engine.mechanism.shape import shape
 from tests.said import refused
 
 V3, MIXTRAL = catalog.model("deepseek-v3"), catalog.model("mixtral-8x7b")
-H100 = experts.Machine.of(catalog.node("dgx-h100"))
-H800 = experts.Machine.of(catalog.node("h800-8"))
-RACK = experts.Machine.of(catalog.node("gb200-nvl72"))
+H100 = experts.ExpertNode.of(catalog.node("dgx-h100"))
+H800 = experts.ExpertNode.of(catalog.node("h800-8"))
+RACK = experts.ExpertNode.of(catalog.node("gb200-nvl72"))
 BARE = interconnect.plain(gpus_per_node=8.0, link_bytes_per_s=450e9, nic_bytes_per_s=50e9)
 
 

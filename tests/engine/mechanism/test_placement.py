@@ -19,8 +19,8 @@ from tests.said import refused
 
 GPU = catalog.gpu("h100-sxm")
 MIXTRAL, LLAMA = catalog.model("mixtral-8x7b"), catalog.model("llama3-70b")
-FABRIC = placement.Fabric(nodes=8.0, nodes_per_leaf=2.0)
-WORK = placement.Work(MIXTRAL, global_batch=512.0, seq=4096.0)
+FABRIC = placement.LeafNetwork(nodes=8.0, nodes_per_leaf=2.0)
+WORK = placement.PlacedStep(MIXTRAL, global_batch=512.0, seq=4096.0)
 powers = st.sampled_from([1.0, 2.0, 4.0])
 KEYS = [axis.key for axis in placement.AXES]
 
@@ -114,7 +114,7 @@ def test_coordinates_and_groups_are_those_of_the_mesh(axis_sizes, innermost):
 def test_wire_bytes_are_those_of_executed_collectives(axis_sizes, innermost, per_node, per_leaf, data):
     """A ring over every group of one level, or of all data ranks, and an AllToAll: averages over the GPUs."""
     gpus = gpus_of(axis_sizes)
-    fabric = placement.Fabric(max(1.0, gpus / per_node), per_node, nodes_per_leaf=per_leaf)
+    fabric = placement.LeafNetwork(max(1.0, gpus / per_node), per_node, nodes_per_leaf=per_leaf)
     axis = data.draw(st.sampled_from(["tp", "ep", "copies", "pp", "dp"]))
     at = placement.reaches(axis_sizes, innermost, fabric)
     reach = placement.replicas(at) if axis == "dp" else getattr(at, axis)
@@ -147,7 +147,7 @@ def test_chain_counts_the_boundaries_that_leave_the_node(innermost):
 def test_messages_of_a_step_of_mixtral():
     """By hand: 16 data ranks, which are two copies of 8 expert ranks, so 32 micro-batches each of one
     sequence; 16 layers a stage."""
-    m = placement.messages(WORK, placement.ByAxis(tp=2.0, ep=8.0, dp=16.0, pp=2.0))
+    m = placement.messages(WORK, placement.OfAxes(tp=2.0, ep=8.0, dp=16.0, pp=2.0))
     hidden_bytes = 4096 * 4096 * 2
     assert m.micro_batches == 32
     assert (
@@ -162,7 +162,7 @@ def test_messages_of_a_step_of_mixtral():
 
 
 def test_a_dense_model_has_four_all_reduces_a_layer_and_no_expert_traffic():
-    work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 8.0, 1.0)
+    work, axis_sizes = placement.PlacedStep(LLAMA, 64.0, 8192.0), placement.OfAxes(8.0, 1.0, 8.0, 1.0)
     m = placement.messages(work, axis_sizes)
     assert m.tensor_calls == 4 * 80 * 8 and m.tensor_expert_calls == 0
     sent = placement.wire_bytes(work, axis_sizes, 0, FABRIC)
@@ -173,7 +173,7 @@ def test_a_dense_model_has_four_all_reduces_a_layer_and_no_expert_traffic():
 
 def test_pipeline_sends_each_micro_batch_both_ways_over_three_boundaries():
     """By hand: 4 stages of 16 GPUs, 32 micro-batches; each GPU sends an eighth of 8192 × 8192 bf16 values."""
-    work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 2.0, 4.0)
+    work, axis_sizes = placement.PlacedStep(LLAMA, 64.0, 8192.0), placement.OfAxes(8.0, 1.0, 2.0, 4.0)
     fabric = replace(FABRIC, nodes_per_leaf=8.0)
     message_bytes = 8192 * 8192 * 2 / 8
     sent = placement.wire_bytes(work, axis_sizes, 0, fabric).pp
@@ -184,7 +184,7 @@ def test_pipeline_sends_each_micro_batch_both_ways_over_three_boundaries():
 
 def test_tensor_time_of_one_node_is_the_planners():
     """Same collective, same wires as ``layout.estimate`` without sequence parallelism."""
-    work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 8.0, 1.0)
+    work, axis_sizes = placement.PlacedStep(LLAMA, 64.0, 8192.0), placement.OfAxes(8.0, 1.0, 8.0, 1.0)
     mine = placement.axis_times_s(work, axis_sizes, 0, GPU, FABRIC)
     job = layout.Job(global_batch=64, seq=8192, software=catalog.modern(sequence_parallel=False))
     planned = layout.estimate(LLAMA, layout.machine(GPU), job, layout.Layout(gpus=64, tp=8, zero=0))
@@ -195,11 +195,11 @@ def test_tensor_time_of_one_node_is_the_planners():
 def test_tensor_parallelism_across_nodes_looks_like_the_mistake_it_is():
     axis_sizes = placement.sizes(64.0, 8.0, 1.0, 1.0)
     inside, outside = (
-        placement.axis_times_s(placement.Work(LLAMA, 64.0, 8192.0), axis_sizes, axis, GPU, FABRIC)
+        placement.axis_times_s(placement.PlacedStep(LLAMA, 64.0, 8192.0), axis_sizes, axis, GPU, FABRIC)
         for axis in (0, 2)
     )
     assert outside.tp > 5 * inside.tp and outside.dp < inside.dp
-    traffic = placement.wire_bytes(placement.Work(LLAMA, 64.0, 8192.0), axis_sizes, 2, FABRIC)
+    traffic = placement.wire_bytes(placement.PlacedStep(LLAMA, 64.0, 8192.0), axis_sizes, 2, FABRIC)
     assert traffic.tp.link == 0 and traffic.tp.nic > 15 * traffic.dp.link
 
 
@@ -257,11 +257,11 @@ def test_arrays_broadcast():
     """A sweep over nodes is one call, and gives what each call alone gives."""
     nodes = np.array([1.0, 2.0, 4.0, 8.0])
     swept = placement.axis_times_s(
-        WORK, placement.sizes(nodes * 8, 4.0, 2.0, 1.0), 0, GPU, placement.Fabric(nodes)
+        WORK, placement.sizes(nodes * 8, 4.0, 2.0, 1.0), 0, GPU, placement.LeafNetwork(nodes)
     )
     for i, count in enumerate(nodes):
         alone = placement.axis_times_s(
-            WORK, placement.sizes(count * 8, 4.0, 2.0, 1.0), 0, GPU, placement.Fabric(count)
+            WORK, placement.sizes(count * 8, 4.0, 2.0, 1.0), 0, GPU, placement.LeafNetwork(count)
         )
         for many, one in zip(swept, alone):
             assert np.broadcast_to(many, 4)[i] == pytest.approx(float(one), rel=1e-12)
@@ -270,10 +270,10 @@ def test_arrays_broadcast():
 @in_one_test(
     "call, words",
     [
-        (lambda: placement.Fabric(nodes=3.0), ("nodes", "a power of two")),
-        (lambda: placement.Fabric(nodes=2.0, gpus_per_node=6.0), ("gpus_per_node", "a power of two")),
-        (lambda: placement.Fabric(nodes=2.0, oversubscription=0.5), ("oversubscription", "1")),
-        (lambda: placement.Fabric(nodes=2.0, nics_per_node=0), ("nics_per_node",)),
+        (lambda: placement.LeafNetwork(nodes=3.0), ("nodes", "a power of two")),
+        (lambda: placement.LeafNetwork(nodes=2.0, gpus_per_node=6.0), ("gpus_per_node", "a power of two")),
+        (lambda: placement.LeafNetwork(nodes=2.0, oversubscription=0.5), ("oversubscription", "1")),
+        (lambda: placement.LeafNetwork(nodes=2.0, nics_per_node=0), ("nics_per_node",)),
         (lambda: placement.sizes(8.0, 16.0), ("tp_times_pp", "gpus")),
         (lambda: placement.sizes(24.0, 2.0), ("gpus", "a power of two")),
         (lambda: placement.strides(placement.sizes(8.0), 4), ("innermost", "0", "3")),
@@ -305,7 +305,7 @@ def test_wishes_are_cut_to_what_there_is():
 @given(axis_sizes=meshes, innermost=st.integers(0, 3))
 def test_an_axis_that_needs_a_wire_has_bytes_on_it(axis_sizes, innermost):
     gpus = gpus_of(axis_sizes)
-    fabric = placement.Fabric(max(1.0, gpus / 8.0), nodes_per_leaf=2.0)
+    fabric = placement.LeafNetwork(max(1.0, gpus / 8.0), nodes_per_leaf=2.0)
     sent = placement.wire_bytes(WORK, axis_sizes, innermost, fabric)
     for way, wires in zip(placement.ways(axis_sizes, innermost, fabric), sent):
         assert (wires.nic > 0) == (way >= 2) and (wires.spine > 0) == (way >= 3)
@@ -331,7 +331,7 @@ def test_busy_shares_by_hand():
     ],
 )
 def test_an_all_to_all_takes_as_long_as_its_narrowest_wire_is_busy(nodes, oversubscription, seconds):
-    fabric = placement.Fabric(nodes, oversubscription=oversubscription)
+    fabric = placement.LeafNetwork(nodes, oversubscription=oversubscription)
     assert placement.all_to_all_floor_s(1e9, fabric) == pytest.approx(seconds)
     reach = placement.Reach(fabric.gpus, fabric.gpus_per_node, min(fabric.gpus, fabric.gpus_per_leaf))
     busy = placement.busy_s(placement.all_to_all_wires(1e9, reach), catalog.gpu("h100-sxm"), fabric)

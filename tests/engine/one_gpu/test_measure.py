@@ -31,7 +31,7 @@ def test_no_more_than_eight_threads_copy(monkeypatch, cores, threads):
     monkeypatch.setattr(measure.os, "sched_getaffinity", lambda _: range(cores), raising=False)
     monkeypatch.setattr(measure, "matmul_flops_per_s", lambda: 1e9)
     monkeypatch.setattr(measure, "copy_bytes_per_s", lambda threads: threads * 1e9)
-    assert measure.machine() == measure.Machine(1e9, threads * 1e9, cores)
+    assert measure.machine() == measure.MeasuredCpu(1e9, threads * 1e9, cores)
 
 
 def test_this_machine_has_a_roofline():

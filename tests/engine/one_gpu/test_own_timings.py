@@ -9,7 +9,7 @@ from engine.calibration import launch_costs
 from engine.one_gpu import measurements, own_timings, profiles, tiling
 
 
-def on_h100(kind: str) -> list[own_timings.Launch]:
+def on_h100(kind: str) -> list[own_timings.IssuedOperator]:
     return [row for row in own_timings.launches(kind) if row.device == "H100"]
 
 

@@ -86,7 +86,7 @@ def test_where_nothing_survives_a_wave_the_count_is_tilings_formula(group):
     """Waves of nine, L2 with room for one step of a wave: (g·bm + W/g·bn)·k a wave."""
     counted = tile_order.from_hbm(9.0, 9.0, 9.0, group, 9.0, 20.0)
     tile = tiling.Tile(128.0, 128.0, 128.0, 3.0, 8.0)
-    small = tiling.Chip("", "", 9.0, 1e12, 1e12, 1.0, 1e12, 233472.0, 1e9, 1e-7, 1.0)
+    small = tiling.KernelGpu("", "", 9.0, 1e12, 1e12, 1.0, 1e12, 233472.0, 1e9, 1e-7, 1.0)
     assert tiling.resident(tile, small) == 1
     formula = tiling.hbm_bytes(1152.0, 1152.0, 1152.0, tile, small, group) - 1152**2 * 2
     assert counted * 128 * 128 * 2 == formula

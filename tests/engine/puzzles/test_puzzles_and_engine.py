@@ -64,7 +64,7 @@ def test_a_ring_of_the_solution_is_executed():
     for count in (2, 3, 8):
         pieces = ranks_schedules.cut(count, count)
         steps = [
-            ranks.Step(
+            ranks.MoveStep(
                 ranks_schedules.SCATTER,
                 tuple(
                     ranks.Move(rank, (rank + 1) % count, *pieces[c], pieces[c][0], ranks.ADD)
@@ -109,7 +109,7 @@ def test_what_crosses_is_what_the_rings_of_the_engine_send():
     """Hop by hop, and by the formula of ``placement``: in every order of every job."""
     for kinds, per_node in place_rings.CASES:
         gpus = math.prod(size for size, _ in kinds.values())
-        fabric = placement.Fabric(nodes=gpus / per_node, gpus_per_node=per_node)
+        fabric = placement.LeafNetwork(nodes=gpus / per_node, gpus_per_node=per_node)
         for order in itertools.permutations(kinds):
             apart, crossing = 1, 0.0
             for name in order:

@@ -7,11 +7,11 @@ import pytest
 
 from engine import rules
 from engine.rules import held
-from engine.rules.held import Found, Held
+from engine.rules.held import HeldRule, RuleError
 from tests.cases import in_one_test
 
 
-def named(held: Held) -> str:
+def named(held: HeldRule) -> str:
     return f"{held.page[:2]} {held.anchor} {held.against}"
 
 
@@ -33,7 +33,7 @@ def test_what_the_rule_says_changes_over_its_domain(entry):
 
 
 def entry(rule, model, **domain):
-    return Held("02-x", "rule-x", rule, model, domain, "two to four", "a count", 1.0)
+    return HeldRule("02-x", "rule-x", rule, model, domain, "two to four", "a count", 1.0)
 
 
 def test_a_sweep_by_hand():
@@ -62,7 +62,7 @@ def test_only_the_points_that_are_claimed_count():
 def test_what_the_page_says(ratios, says):
     least, most = ratios
     worst = max(abs(least - 1), abs(most - 1))
-    assert held.verdict(Found(least, 1.2, most, 0.01, worst, 5)) == says
+    assert held.verdict(RuleError(least, 1.2, most, 0.01, worst, 5)) == says
 
 
 def test_an_entry_says_its_domain_and_where_its_error_comes_from():

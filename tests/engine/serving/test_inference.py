@@ -118,7 +118,9 @@ def test_nccl_is_what_nccl_itself_would_choose():
 def test_a_server_multiplies_at_its_own_clocks_in_each_of_its_products():
     at, rows = H100.chip, 65536.0
     faster = at.served.product.flops_per_s / at.product.flops_per_s
-    as_training = replace(at, served=matmul.Served(at.product, at.wide, at.experts, at.served.attention))
+    as_training = replace(
+        at, served=matmul.ServingKernels(at.product, at.wide, at.experts, at.served.attention)
+    )
     for model in (LLAMA70, MIXTRAL):
         size = shape(model)
         slow, fast = (inference.products_s(size, rows, 8.0, 2.0, chip) for chip in (as_training, at))

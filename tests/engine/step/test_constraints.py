@@ -15,7 +15,7 @@ from engine.frameworks.registry import ANY, abilities, able, trainers
 from engine.launch import planned
 from engine.step import search
 from engine.step.cases import SCHEDULE_KEYS
-from engine.step.constraints import FREE, Constraints, Limits, is_run, may_run
+from engine.step.constraints import FREE, AxisLimits, Constraints, is_run, may_run
 from engine.step.layout import Job, Layout, estimate, machine
 from engine.step.legality import divisors, leaves_a_chunk_empty
 
@@ -290,6 +290,6 @@ def test_a_search_asks_first_what_never_keeps_a_layout_out():
                     shard=0.0,
                     recompute=0.0,
                 )
-                runs = bool(is_run(Limits(float(framework), able=every), model, a, has))
+                runs = bool(is_run(AxisLimits(float(framework), able=every), model, a, has))
                 assert may_run(float(framework), has) or not runs or not framework
     assert not may_run(1.0, [0.0] * 4) and may_run(0.0, [0.0] * 4) and may_run(5.0, [0.0, 0.0, 1.0, 0.0])

@@ -517,7 +517,7 @@ def test_experts_are_asked_what_lesson_nine_asks():
     each row once a node, in 8 bits there."""
     dsv3, h800 = catalog.model("deepseek-v3"), machine(catalog.gpu("h800"), "fp8")
     found = estimate(dsv3, h800, Job(512, 4096, imbalance=1.0), Layout(64, ep=64))
-    theirs = experts.layer(dsv3, 4096.0, 64.0, experts.Machine.of(catalog.node("h800-8")), 4.0, True, True)
+    theirs = experts.layer(dsv3, 4096.0, 64.0, experts.ExpertNode.of(catalog.node("h800-8")), 4.0, True, True)
     both_s = theirs.dispatch_s + theirs.combine_s
     assert found.terms.expert_s == pytest.approx(2 * 58 * 8 * both_s, rel=1e-9)
     hidden = estimate(

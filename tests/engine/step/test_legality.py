@@ -94,7 +94,7 @@ def mission_of(model, gpus: int, job: Job):
 
 def is_searched(model, job: Job, a: Layout) -> bool:
     """Whether the search lists the layout's split and calls the rest of it legal."""
-    split = search.Split(a.tp, a.pp, a.cp, a.ep, a.expert_tp, a.dp)
+    split = search.Degrees(a.tp, a.pp, a.cp, a.ep, a.expert_tp, a.dp)
     if split not in search.splits(model, job, a.gpus):
         return False
     one = axes(job, a)
@@ -143,7 +143,7 @@ def test_the_page_lists_the_splits_that_the_search_lists():
             gpus, job.global_batch, job.seq, model.heads, model.depth, model.experts
         )
         there = zip(*(column[~np.isnan(column)] for column in rows.values()))
-        assert sorted(search.Split(*map(int, row)) for row in there) == sorted(here)
+        assert sorted(search.Degrees(*map(int, row)) for row in there) == sorted(here)
         compared += len(here)
     assert compared > 500
 
@@ -163,7 +163,9 @@ def test_the_rules_of_thumb_list_nothing_that_cannot_be_built():
 def test_the_examination_asks_by_the_same_list():
     with check.trusted():
         spec = examination.spec(8.0)
-        choice = examination.Choice(tp=64.0, pp=1.0, cp=1.0, ep=1.0, zero=1.0, micro_batch=1.0, recompute=0.0)
+        choice = examination.ChosenLayout(
+            tp=64.0, pp=1.0, cp=1.0, ep=1.0, zero=1.0, micro_batch=1.0, recompute=0.0
+        )
         assert len(examination.faults(spec, choice)) == len(legality.RULES) == len(missions.FAULTS)
 
 

@@ -11,7 +11,7 @@ from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.wires import scaled
 from engine.step import cases, own, page_search, planner, search
-from engine.step.constraints import Limits
+from engine.step.constraints import AxisLimits
 from engine.step.layout import Job, Layout, estimate, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -56,15 +56,15 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
 
 
 LIMITS = {
-    **{key: Limits(float(place)) for place, key in enumerate((*abilities(), ANY), 1)},
-    "axes": Limits(tp_from=2.0, tp_to=2.0, pp_from=2.0, pp_to=2.0),
-    "ranges": Limits(tp_from=2.0, pp_to=4.0, ep_to=2.0),
-    "a stage of ZeRO": Limits(framework=5.0, zero=2.0),
-    "chunks and recomputation": Limits(most_chunks=2.0, recompute=2.0),
-    "context": Limits(framework=1.0, cp_from=2.0, cp_to=2.0, recompute=1.0),
-    "no such layout": Limits(tp_from=3.0, tp_to=3.0),
-    "no range": Limits(pp_from=4.0, pp_to=2.0),
-    "free": Limits(),
+    **{key: AxisLimits(float(place)) for place, key in enumerate((*abilities(), ANY), 1)},
+    "axes": AxisLimits(tp_from=2.0, tp_to=2.0, pp_from=2.0, pp_to=2.0),
+    "ranges": AxisLimits(tp_from=2.0, pp_to=4.0, ep_to=2.0),
+    "a stage of ZeRO": AxisLimits(framework=5.0, zero=2.0),
+    "chunks and recomputation": AxisLimits(most_chunks=2.0, recompute=2.0),
+    "context": AxisLimits(framework=1.0, cp_from=2.0, cp_to=2.0, recompute=1.0),
+    "no such layout": AxisLimits(tp_from=3.0, tp_to=3.0),
+    "no range": AxisLimits(pp_from=4.0, pp_to=2.0),
+    "free": AxisLimits(),
 }
 LIMITS = {name: limits._replace(able=able(ANY)) for name, limits in LIMITS.items()}
 
@@ -112,8 +112,8 @@ def test_splits_are_those_of_the_search():
     for name, (key, gpus, batch, seq) in JOBS.items():
         model = catalog.model(key)
         rows = page_search.legal_splits(gpus, batch, seq, model.heads, model.depth, model.experts)
-        rows = np.stack([rows[column] for column in search.Split._fields], axis=1)
-        assert [search.Split(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
+        rows = np.stack([rows[column] for column in search.Degrees._fields], axis=1)
+        assert [search.Degrees(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
             search.splits(model, Job(batch, seq), gpus)
         ), name
 

@@ -11,7 +11,7 @@ import engine
 from engine import catalog, validation
 from engine.calibration import bands
 from engine.validation import runs
-from engine.validation.runs import Found, NotModelled, Run
+from engine.validation.runs import JudgedRun, JudgedRuns, NotModelled
 from tests.cases import in_one_test
 from tests.said import refused
 
@@ -113,7 +113,7 @@ def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds()
 
 def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
     qwen = ROW | dict(model="qwen3-30b-a3b", pp="1", vp="1", tp="1", ep="8")
-    found = Found()
+    found = JudgedRuns()
     runs.of_table(
         [qwen | dict(release="26.06"), qwen | dict(release="26.04"), ROW | dict(release="26.06")], found
     )
@@ -126,7 +126,7 @@ def test_runs_that_are_published_cases_are_counted_once():
     [family] = runs.PUBLISHED
     cases = [case for case in validation.load() if case["group"] == "torchtitan, tensor ranks"]
     assert len(cases) == 8 and all(not case["fitted"] for case in cases)
-    found, titan = Found(), ROW | dict(family=family)
+    found, titan = JudgedRuns(), ROW | dict(family=family)
     runs.of_table([titan, titan | dict(precision="fp8"), titan | dict(precision="fp8-rowwise"), ROW], found)
     assert len(found.runs) == 1 and dict(found.refused) == {"fp8 with a scale for each row": 1}
 
@@ -161,7 +161,7 @@ def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
 def test_what_the_engine_cannot_say_is_counted_with_its_reason(change, why):
     with pytest.raises(NotModelled, match=why):
         runs.estimate_of(ROW | change)
-    found = Found()
+    found = JudgedRuns()
     runs.of_table([ROW | change, ROW], found)
     assert len(found.runs) == 1 and sum(found.refused.values()) == 1
 
@@ -181,7 +181,7 @@ def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
 def made(ratios, **axes):
     same = {"precision": "bf16", **dict.fromkeys(runs.AXES[1:], "1")}
     return [
-        Run("step", "hopper dense", f"family {i}", same | axes, ratio, mfu=0.4 / ratio)
+        JudgedRun("step", "hopper dense", f"family {i}", same | axes, ratio, mfu=0.4 / ratio)
         for i, ratio in enumerate(ratios)
     ]
 
@@ -195,7 +195,7 @@ def test_a_band_leaves_a_tenth_out_at_either_end():
 def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
     many, few = made(np.linspace(0.8, 1.3, 400)), made(np.linspace(2.0, 2.2, 15), gpus="8")
     few = [replace(run, kind="hopper moe") for run in few]
-    bands = runs.judged(Found(runs=many + few))["band"]["step"]
+    bands = runs.judged(JudgedRuns(runs=many + few))["band"]["step"]
     assert bands["all"]["low"] < bands["hopper moe"]["low"] < 2.0
     assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
 
@@ -227,22 +227,22 @@ def test_fifths_are_as_large_as_they_can_be_and_cut_no_layout():
 
 
 def test_a_run_is_judged_by_a_band_that_it_does_not_make():
-    found = Found(runs=made(np.linspace(0.8, 1.3, 400)))
+    found = JudgedRuns(runs=made(np.linspace(0.8, 1.3, 400)))
     said = runs.judged(found)["band"]["step"]["hopper dense"]
     assert said["runs"] == 400 and 0.7 < said["covers"] < 0.9
     assert (said["low"], said["high"]) == pytest.approx((0.85, 1.25), rel=0.01)  # a tenth at either end
-    one = Found(runs=[*made(np.full(399, 1.0)), *made([1.5], gpus="8")])
+    one = JudgedRuns(runs=[*made(np.full(399, 1.0)), *made([1.5], gpus="8")])
     assert runs.judged(one)["band"]["step"]["hopper dense"]["covers"] == round(399 / 400, 3)
 
 
 def test_what_was_fitted_judges_nothing():
     fair = made(np.linspace(0.9, 1.1, 100))
-    fitted = [Run("step", "hopper dense", "fitted", fair[0].axes, 50.0, fitted=True)]
-    assert runs.judged(Found(runs=fair + fitted)) == runs.judged(Found(runs=fair))
+    fitted = [JudgedRun("step", "hopper dense", "fitted", fair[0].axes, 50.0, fitted=True)]
+    assert runs.judged(JudgedRuns(runs=fair + fitted)) == runs.judged(JudgedRuns(runs=fair))
 
 
 def test_errors_that_cancel_in_the_mean_are_seen_by_axis():
-    said = runs.judged(Found(runs=made([0.8] * 50, tp="8") + made([1.0 / 0.75] * 50, tp="1")))
+    said = runs.judged(JudgedRuns(runs=made([0.8] * 50, tp="8") + made([1.0 / 0.75] * 50, tp="1")))
     assert abs(said["band"]["step"]["hopper dense"]["mean_signed"]) < 0.01
     axis = said["axis"]["hopper dense"]
     assert axis["tp 8"]["mean_signed"] == pytest.approx(0.25) == -axis["tp 1"]["mean_signed"]
@@ -278,7 +278,9 @@ def timed(measured, **change):
     said = runs.estimate_of(row)
     axes = {"precision": row["precision"]} | runs._axes(said)
     kind = runs._kind(said)
-    return Run("step", kind, row["family"], axes, measured / said.step_s, said=said, release=row["release"])
+    return JudgedRun(
+        "step", kind, row["family"], axes, measured / said.step_s, said=said, release=row["release"]
+    )
 
 
 def test_regret_is_what_the_engines_choice_took_more_than_the_best():
@@ -320,7 +322,7 @@ def test_a_layout_that_was_timed_twice_counts_once_with_its_mean():
 
 # -- runs that ran -------------------------------------------------------------------------------------------
 def test_runs_that_ran_are_counted_by_what_the_engine_says_of_their_memory():
-    found = Found()
+    found = JudgedRuns()
     full = ROW | dict(model="llama3-70b", tp="1", pp="1", vp="1", gpus="8", family="too large")
     unsaid = ROW | dict(recompute="", family="unsaid")
     runs.of_table([ROW, ROW, full, unsaid], found)
@@ -336,7 +338,7 @@ def test_runs_that_ran_are_counted_by_what_the_engine_says_of_their_memory():
 @pytest.fixture(scope="module")
 def again():
     """What the published cases alone say today; the tables of measurements stay outside of the repository."""
-    found = Found()
+    found = JudgedRuns()
     runs.of_cases(found)
     return runs.judged(found)
 

@@ -144,7 +144,7 @@ def test_presets_do_what_they_say():
 
 
 def test_the_measured_roof_is_drawn_where_the_measurement_says(monkeypatch):
-    monkeypatch.setattr(measure, "machine_apart", lambda longest_s: measure.Machine(200e9, 50e9, 2))
+    monkeypatch.setattr(measure, "machine_apart", lambda longest_s: measure.MeasuredCpu(200e9, 50e9, 2))
     found = Roofline().this_machine(5.0)
     assert np.allclose(found["columns"]["x"], [0.3, 4, 2e6])
     assert np.allclose(found["columns"]["y"], [15e9, 200e9, 200e9])
