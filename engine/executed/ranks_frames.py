@@ -2,8 +2,8 @@
 moment.
 
 ``frames`` turns a ``ranks.ExecutedRun`` into arrays of a fixed size, so that runs of different lengths fit
-one table. The other functions read such arrays at a moment measured in steps: 2.5 is halfway through the third. They
-accept symbols.
+one table. The other functions read such arrays at a moment measured in steps: 2.5 is halfway through the
+third. They accept symbols.
 """
 
 from __future__ import annotations
