@@ -17,7 +17,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,10 +74,16 @@ def _model(args: Namespace) -> Model:
     return catalog.model_from_file(args.model_file) if args.model_file else catalog.model(args.model)
 
 
-def _machine(args: Namespace) -> Machine:
-    return Machine.of(
-        args.gpu, args.precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
-    )
+def _machine(args: Namespace, precision: str) -> Machine:
+    """A GPU of the catalogue or of a file, which may itself say what its node and its NICs are."""
+    if not args.gpu_file:
+        return Machine.of(
+            args.gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
+        )
+    gpu = own.gpu_from_file(args.gpu_file)
+    nic = (args.nic_bytes_per_s or gpu.nic_bytes_per_s) / args.oversubscription
+    found = replace(gpu, gpus_per_node=args.gpus_per_node or gpu.gpus_per_node, nic_bytes_per_s=nic)
+    return own.machine(found, precision)
 
 
 def _job(args: Namespace) -> Job:
@@ -112,7 +118,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
 def run_estimate(args: Namespace) -> Result:
     """``estimate``: time and memory of one layout's step."""
     layout = _layout(args, args.gpus)
-    return of(api.estimate(_model(args), _machine(args), _job(args), layout))
+    return of(api.estimate(_model(args), _machine(args, args.precision), _job(args), layout))
 
 
 def _constraints(args: Namespace) -> Constraints:
@@ -134,7 +140,7 @@ def run_plan(args: Namespace) -> Result:
     """``plan``: the fastest layouts of a job, and with ``--beside`` one of the reader's own."""
     within = _constraints(args)
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
-    found = api.plan(_model(args), _machine(args), _job(args), args.gpus, **asked)
+    found = api.plan(_model(args), _machine(args, args.precision), _job(args), args.gpus, **asked)
     more: dict = {} if within == FREE else {"within": str(within)}
     above = [f"Only {name}." for name in more.values()]
     if not args.beside:
@@ -160,7 +166,7 @@ def run_infer(args: Namespace) -> Result:
     """``infer``: the latencies and throughput of one replica."""
     found = api.serve(
         _model(args),
-        _machine(args),
+        _machine(args, args.precision),
         tp=args.tp,
         batch=args.batch,
         prompt=args.prompt,
@@ -177,7 +183,7 @@ def run_infer(args: Namespace) -> Result:
 
 def run_deploy(args: Namespace) -> Result:
     """``deploy``: the cheapest deployments for a load, and with ``--export`` the commands that start one."""
-    at = Machine.of(args.gpu, "bf16", args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
+    at = _machine(args, "bf16")
     load = Load(
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
@@ -235,7 +241,7 @@ def run_check(args: Namespace) -> Result:
 
 def run_collective(args: Namespace) -> Result:
     """``collective``: the time of one collective."""
-    at = _machine(args)
+    at = _machine(args, args.precision)
     return of(api.collective(args.op, at, ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node))
 
 

@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 def _add_model(parser):
     one = parser.add_mutually_exclusive_group(required=True)
     one.add_argument("--model", help="a key of the catalogue; the command models lists them")
-    one.add_argument("--model-file", metavar="TOML", help="a model of your own, in the catalogue's keys")
+    one.add_argument("--model-file", metavar="FILE", help="a model of your own: its config.json, or TOML")
 
 
 def _add_machine(parser):
@@ -61,7 +61,9 @@ def _add_machine(parser):
 
 
 def _add_node(parser):
-    parser.add_argument("--gpu", required=True, help="a key of the catalogue; the command gpus lists them")
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument("--gpu", help="a key of the catalogue; the command gpus lists them")
+    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
     )

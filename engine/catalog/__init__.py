@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.units import HOUR
-from engine.catalog import files
+from engine.catalog import config_json, files
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
@@ -343,9 +343,17 @@ def price(gpu_key: str, provider: str | None = None) -> Price:
 
 
 def model_from_file(path: str | Path) -> Model:
-    """A model of your own: a TOML file with the catalogue's keys, flat or under one [key] table; instead of
-    the short keys of its layers it may have ``groups`` of them (``models.group_from``)."""
+    """A model of your own: the config.json of its checkpoint, or a TOML file with the catalogue's keys, flat
+    or under one [key] table; instead of the short keys of its layers that may have ``groups`` of them
+    (``models.group_from``)."""
     file = Path(path).absolute()
+    if file.suffix == ".json":
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"model file must be a readable JSON file, got {str(path)!r}: {error}") from None
+        name = file.parent.name if file.stem == "config" else file.stem
+        return config_json.model(text, name, name)
     try:
         entry = files.read(file)
     except (OSError, UnicodeDecodeError) as error:

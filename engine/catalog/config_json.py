@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from engine.base.program import program
-from engine.catalog.models import AT_MOST
+from engine.catalog.models import AT_MOST, KINDS, Model, described
 
 KEYS = (
     "model_type",
@@ -517,3 +517,19 @@ def small_epsilon(text: str) -> bool:
     usual = LARGE_EPSILON if config.get("model_type") in WITHOUT_ROTATION else USUAL_EPSILON
     value = config.get("rms_norm_eps", config.get("layer_norm_epsilon", usual))
     return isinstance(value, float) and value < LARGE_EPSILON
+
+
+def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
+    """A model from the text of a config.json."""
+    fields = read(text)
+    whole: dict[str, Any] = {
+        name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
+    }
+    return described(
+        key=key,
+        name=name,
+        max_context=context(text),
+        rotary_base=rotary_base(text),
+        small_epsilon=small_epsilon(text),
+        **whole,
+    )

@@ -6,11 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
 
 from engine import catalog
-from engine.catalog import config_json
-from engine.catalog.models import KINDS, Model, described
+from engine.catalog.models import Model
 
 # words in a name that say how the weights were trained or stored, and nothing of their shape
 DROPPED_TEXT = """
@@ -94,22 +92,6 @@ def named(name: str) -> Model:
     found = catalog.model(key)
     longer = [LONGER[one] for one in LONGER if squashed(tail(name)).startswith(squashed(one))]
     return replace(found, max_context=longer[0]) if longer else found
-
-
-def from_config(text: str) -> Model:
-    """A model from the text of a config.json."""
-    fields = config_json.read(text)
-    whole: dict[str, Any] = {
-        name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
-    }
-    return described(
-        key="config.json",
-        name="the model of config.json",
-        max_context=config_json.context(text),
-        rotary_base=config_json.rotary_base(text),
-        small_epsilon=config_json.small_epsilon(text),
-        **whole,
-    )
 
 
 def stored_precision(name: str) -> str | None:

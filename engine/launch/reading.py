@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.catalog import config_json
 from engine.catalog.models import Model
-from engine.frameworks import known_models
 from engine.frameworks.described import Launch
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.registry import frameworks
@@ -385,7 +385,7 @@ def _model(gathered: Gathered, draft: Draft, framework: Framework) -> Model:
 
 def _of_config(source: Source) -> Model:
     try:
-        return known_models.from_config(source.text)
+        return config_json.model(source.text)
     except ValueError as error:
         raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
 

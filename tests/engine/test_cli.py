@@ -473,3 +473,24 @@ def test_check_takes_a_gpu_of_one_s_own(tmp_path, capsys):
     own.write_text("hbm_bytes = -1\n", encoding="utf-8")
     status, out, err = call(f"check {file} --gpu-file {own}", capsys)
     assert status == 2 and out == "" and "hbm_bytes must be" in err and "own.toml:1" in err
+
+
+def test_a_gpu_and_a_model_of_one_s_own_need_a_file_each_and_no_edit(tmp_path, capsys):
+    """Twice an H100's arithmetic and memory bandwidth halve the time of a step that sends nothing, and its
+    node is as large as the file says."""
+    twice, model = tmp_path / "twice.toml", tmp_path / "config.json"
+    twice.write_text(
+        'like = "h100-sxm"\nname = "Twice"\nbf16_flops_per_s = 1.978e15\nhbm_bytes_per_s = 6.7e12\n'
+    )
+    model.write_text(
+        '{"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 16,'
+        ' "num_key_value_heads": 4, "intermediate_size": 8192, "vocab_size": 32000}'
+    )
+    asked = f"--model-file {model} --gpus 1 --global-batch 4 --seq 4096 --micro-batch 4 --zero 0"
+    usual = answer(f"estimate {asked} --gpu h100-sxm", capsys)
+    faster = answer(f"estimate {asked} --gpu-file {twice}", capsys)
+    assert usual["step_s"] / faster["step_s"] == pytest.approx(2.0, rel=0.02)
+    found = answer(
+        f"plan --model-file {model} --gpu-file {twice} --gpus 8 --global-batch 64 --seq 4096", capsys
+    )
+    assert found["best"]["fits"]

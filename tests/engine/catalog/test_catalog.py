@@ -407,6 +407,24 @@ def test_a_bad_model_file_is_refused_with_the_reason(tmp_path, text, complaint):
         catalog.model_from_file(path)
 
 
+def test_own_model_from_the_config_json_of_a_checkpoint(tmp_path):
+    path = tmp_path / "tiny-llama" / "config.json"
+    path.parent.mkdir()
+    path.write_text(
+        '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 4,'
+        ' "num_key_value_heads": 2, "intermediate_size": 512, "vocab_size": 1024,'
+        ' "max_position_embeddings": 64}'
+    )
+    found = catalog.model_from_file(path)
+    assert (found.key, found.depth, found.hidden, found.max_context) == ("tiny-llama", 2, 256, 64)
+    # of each layer attention's four matrices, three of the MLP, two norms; embedding, output layer, last norm
+    layer = 2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 512 + 2 * 256
+    assert models.parameters(found) == 2 * layer + 2 * 1024 * 256 + 256
+    path.write_text("{")
+    with pytest.raises(ValueError, match="JSON"):
+        catalog.model_from_file(path)
+
+
 def test_a_missing_model_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere\.toml"):
         catalog.model_from_file(tmp_path / "nowhere.toml")
