@@ -1,29 +1,41 @@
-"""Packs the built course into the wheel, so that ``system-ml serve`` needs no clone. ``make wheel`` builds it
-first; where it is missing or older than its sources, the wheel has everything else, and says so."""
+"""Makes the wheel: one package, ``system_ml``, which holds all of ours by new names (course/in_wheel.py), and
+the built course, so that ``system-ml serve`` needs no clone. ``make wheel`` builds the course first; where it
+is missing or older than its sources, the wheel has everything else, and says so."""
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
-from course import freshness, lesson_code
-from widgets.kit.server import built
+from course import freshness, in_wheel
+from engine.base import built
 
 WITHOUT = "the built course is missing or out of date, so this wheel has no `system-ml serve`: make wheel"
 
 
 class Packed(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable":  # such an installation serves what the clone has built
+        if version == "editable":  # such an installation has the folders of the clone, and what it has built
             return
-        for numbers in (built.ROOT / "lessons").glob("*.py"):  # the notebooks import them
-            target = lesson_code.IN_WHEEL.relative_to(built.ROOT) / numbers.name
-            build_data["force_include"][str(numbers)] = target.as_posix()
+        self.made = TemporaryDirectory()  # until the wheel is written
+        in_wheel.write(Path(self.made.name))
+        packed = {str(Path(self.made.name, in_wheel.PACKAGE)): in_wheel.PACKAGE}
         if freshness.stale():
             self.app.display_warning(WITHOUT)
-            return
-        for source in (built.BUILT, built.SCRIPT):
-            target = built.PACKED.relative_to(built.ROOT) / source.name
-            build_data["force_include"][str(source)] = target.as_posix()
+        else:
+            place = f"{in_wheel.PACKAGE}/{built.PACKED.relative_to(built.ROOT).as_posix()}"
+            live = Path(self.made.name, place, built.SCRIPT.name)
+            live.parent.mkdir(parents=True)
+            live.write_text(in_wheel.of_module(built.SCRIPT.read_text(encoding="utf-8")), encoding="utf-8")
+            packed[str(built.BUILT)] = f"{place}/{built.BUILT.name}"
+        build_data["force_include"] |= packed
+        commands = self.metadata.core.scripts
+        for name, function in commands.items():
+            commands[name] = f"{in_wheel.PACKAGE}.{function}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            self.made.cleanup()

@@ -32,12 +32,12 @@ from course.output import book
 from course.output.notebooks import write as notebooks
 from course.output.slides import page as slides
 from engine.base.bar import Bar
+from engine.base.built import BUILT, ROOT
 from engine.base.progress import tell
 from widgets.kit.drawing import tokens
 from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import headers, module
 from widgets.kit.page.cache import forget_older
-from widgets.kit.server.built import BUILT, ROOT
 from widgets.kit.widget import all_widgets
 
 OUT = BUILT

@@ -18,7 +18,7 @@ from course import serve
 from engine import __main__ as numbers
 from engine import catalog, puzzles
 from engine.arguments import Parser, parser, refused
-from engine.base import edition
+from engine.base import edition, extras
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.memory import RECOMPUTE
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         return numbers.answer(args, prog)
     try:
         OWN[args.command](args)
-    except ValueError as error:
+    except (ValueError, extras.Missing) as error:
         return refused(prog, error)
     return 0
 

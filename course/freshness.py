@@ -3,10 +3,10 @@ without any other."""
 
 from __future__ import annotations
 
-from widgets.kit.server.built import BUILT, ROOT
+from engine.base.built import BUILT, ROOT
 
 DONE = BUILT.with_suffix(".done")  # touched by a build that has finished
-SOURCES = ("engine", "widgets", "course", "lessons", "site", "mkdocs.yml")
+SOURCES = ("engine", "widgets", "course", "lessons", "examples", "site", "mkdocs.yml")
 
 
 def stale() -> bool:

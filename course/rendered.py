@@ -42,7 +42,8 @@ OF_ITS_OWN = (
     "trace",
     "puzzle",
 )  # fences that show only what they name; others collect
-CITED = ("pyproject.toml", "LICENSE")  # read by a fence that collects
+EXAMPLES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("examples/*.py"))
+CITED = ("pyproject.toml", "LICENSE", *EXAMPLES)  # read by fences that collect
 QUOTED = re.compile(r'^ *--8<-- "([^":]+)', re.MULTILINE)
 FENCED = re.compile(r"^ *``` *(\w+)", re.MULTILINE)
 ITSELF = "course.rendered"  # this module's name, even when it runs as __main__

@@ -22,8 +22,9 @@ import time
 from collections.abc import Callable
 
 from engine.arguments import Parser, refused
+from engine.base import extras
 from engine.base.bar import Bar
-from widgets.kit.server.built import IN_WHEEL, LIVE, ROOT, SITE
+from engine.base.built import IN_WHEEL, LIVE, ROOT, SITE
 
 PORT = 5006  # the first to try, if none is named
 TRIED = 100
@@ -150,9 +151,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve until interrupted; ValueError if serving is impossible."""
+    """Serve until interrupted; ValueError if serving is impossible, Missing if it needs an extra."""
     if not (SITE / "index.html").is_file():
         raise ValueError(NOT_BUILT)
+    extras.need("widgets")
     if options.watch and IN_WHEEL:
         raise ValueError("--watch needs a clone of the course, with its lessons")
     if options.watch and not hasattr(os, "fork"):
@@ -174,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     add_flags(parser)
     try:
         run(parser.parse_args(arguments))
-    except ValueError as error:
+    except (ValueError, extras.Missing) as error:
         return refused(parser.prog, error)
     return 0
 

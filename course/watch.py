@@ -24,7 +24,7 @@ import watchfiles
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT, NEXT = ROOT / "build" / "static", ROOT / "build" / "quick"
-WATCHED = ("engine", "widgets", "course", "lessons", "kernels", "site", "mkdocs.yml")
+WATCHED = ("engine", "widgets", "course", "lessons", "kernels", "examples", "site", "mkdocs.yml")
 LIBRARIES = [
     "panel.command",
     "bokeh.plotting",

@@ -117,7 +117,7 @@ def __getattr__(name: str) -> object:
         return import_module("engine.base.edition").version()
     if name in __all__:
         return getattr(import_module("engine.api"), name)
-    raise AttributeError(f"module 'engine' has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

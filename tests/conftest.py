@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from course import browsers, freshness
+from course import browsers, freshness, in_wheel
+from engine.base import built
 from tests import machine, settled
-from widgets.kit.server import built
 
 pytest_plugins = ["tests.chosen"]
 
@@ -135,6 +135,18 @@ def site() -> Path:
                 said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-4:])
                 pytest.fail(f"the site does not build (python -m course.build):\n{said}", pytrace=False)
     return SITE
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory) -> Path:
+    """A folder that holds the package as it is in a wheel, for what is written for those who install it."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "package"
+    with open(shared.with_suffix(".lock"), "w") as lock:  # several test processes share one
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            in_wheel.write(shared)
+    return shared
 
 
 @pytest.fixture

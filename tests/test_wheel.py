@@ -1,6 +1,7 @@
-"""The wheel, installed outside of this tree: it plans a run, validates itself, imports every widget and
-serves the course.
+"""The wheel, installed in environments of its own: it brings one name, plans and validates with numpy alone,
+says what a part needs, and with its extras shows every figure and serves the course.
 
+The environments need no network: what the wheel requires is linked into them from the tests' own.
 WHEEL=… tests a wheel that was made elsewhere, as the workflow does on each system and Python. Use
 --noconftest with it, because tests/conftest.py needs packages that are installed only for development.
 """
@@ -13,28 +14,24 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import engine
+from engine.base import extras
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EVERY_WIDGET = """
-import engine, widgets, course
-from widgets.kit.widget import all_widgets
-from course import widget_html
-from widgets.kit.page import module
-
-html = widget_html.figure(all_widgets()["memory_stack"](), "w-memory_stack")
-print(len(all_widgets()), "<figure" in html, len(module.module(all_widgets()["memory_stack"])) > 1000)
-print(*{name.__file__ for name in (engine, widgets, course)}, sep="\\n")
-"""
-
-
 ELSEWHERE = "WHEEL" in os.environ
 WAYS = [[], ["--static"]] if ELSEWHERE else [[]]  # here, tests/browser/test_deploy.py tries the other
 SERVED = {  # address -> words that are found there
@@ -45,13 +42,18 @@ SERVED = {  # address -> words that are found there
 }
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 WINDOWS = sys.platform == "win32"
+OURS = (
+    "engine",
+    "widgets",
+    "course",
+)  # the names in the repository, which are other people's packages elsewhere
 
 
 @pytest.fixture(scope="module")
 def wheel(request, tmp_path_factory) -> Path:
     """The wheel of this tree with the built course in it, or the one that the environment names."""
     if ELSEWHERE:
-        return Path(os.environ["WHEEL"])
+        return Path(os.environ["WHEEL"]).resolve()
     request.getfixturevalue("site")
     return made(ROOT, tmp_path_factory.mktemp("wheel"))
 
@@ -63,58 +65,261 @@ def made(tree: Path, folder: Path) -> Path:
     return wheel
 
 
+# -- environments --------------------------------------------------------------------------------------------
+def required(*extras: str) -> set[str]:
+    """The distributions that the wheel requires with these extras, and all that those require in turn."""
+    ahead = [(Requirement(f"{PROJECT['name']}[{','.join(extras)}]"), "")]
+    found, seen = set(), set()
+    while ahead:
+        requirement, asked = ahead.pop()
+        if requirement.marker and not requirement.marker.evaluate({"extra": asked}):
+            continue
+        name = canonicalize_name(requirement.name)
+        for extra in ("", *requirement.extras):
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                ahead += [(each, extra) for each in requirements_of(name)]
+        found.add(name)
+    return found - {PROJECT["name"]}
+
+
+def requirements_of(name: str) -> list[Requirement]:
+    """What a distribution declares, with extras as markers; what we declare is read from pyproject.toml."""
+    if name != PROJECT["name"]:
+        return [Requirement(line) for line in metadata.requires(name) or []]
+    optional = PROJECT["optional-dependencies"]
+    ours = [Requirement(line) for line in PROJECT["dependencies"]]
+    for extra, lines in optional.items():
+        ours += [Requirement(f"{line.partition(';')[0]}; extra == '{extra}'") for line in lines]
+    return ours
+
+
+def link(name: str, into: Path) -> None:
+    """Make an installed distribution importable from another folder, too."""
+    found = metadata.distribution(name)
+    for entry in {Path(str(file)).parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+        source, target = Path(str(found.locate_file(entry))).resolve(), into / entry
+        if target.exists() or not source.exists():
+            continue
+        if not WINDOWS:
+            target.symlink_to(source)
+        elif source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+
+
+class Environment(NamedTuple):
+    """An environment in which the wheel is installed."""
+
+    folder: Path
+    packages: Path  # where its modules are
+    python: str
+
+    def arguments(self, folder: Path) -> dict:
+        """The arguments for subprocess that run a command in a folder outside of this tree."""
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        variables = environment | {"PYTHONDONTWRITEBYTECODE": "1"}
+        return {"cwd": folder, "env": variables, "text": True, "encoding": "utf-8"}
+
+    def run(self, folder: Path, *command: str) -> subprocess.CompletedProcess:
+        return subprocess.run(command, capture_output=True, **self.arguments(folder))
+
+    def said(self, folder: Path, *command: str) -> str:
+        """What a command prints."""
+        done = self.run(folder, *command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def computed(self, folder: Path, code: str) -> str:
+        """What a program prints."""
+        return self.said(folder, self.python, "-c", code).strip()
+
+    @property
+    def system_ml(self) -> str:
+        """The command as pip has put it there."""
+        [script] = [file for file in self.folder.glob("*/system-ml*") if file.is_file()]
+        return str(script)
+
+
+def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
+    """A new environment with the wheel and what these extras require, and nothing else."""
+    venv.create(folder, with_pip=False)
+    base = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", base))
+    python = Path(sysconfig.get_path("scripts", "venv", base), "python.exe" if WINDOWS else "python")
+    for name in required(*extras):
+        link(name, packages)
+    asked = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+    command = [*PIP, "--python", str(python), "install", "--no-index", "--no-compile", asked]
+    subprocess.run(command, check=True, stderr=subprocess.PIPE)
+    return Environment(folder, packages, str(python))
+
+
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """A folder that holds what the wheel holds, and nothing else."""
-    target = tmp_path_factory.mktemp("target")
-    subprocess.run(
-        [*PIP, "install", "--no-deps", "--no-compile", "--target", str(target), str(wheel)],
-        check=True,
-        stderr=subprocess.PIPE,
-    )
-    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {name for name in top if not name.endswith(".dist-info")} == {"engine", "widgets", "course"}
-    return target
+def bare(wheel, tmp_path_factory) -> Environment:
+    return environment(tmp_path_factory.mktemp("bare"), wheel)
 
 
-def away(installed: Path, folder: Path) -> dict:
-    """The arguments for subprocess that run a command outside of this tree."""
-    environment = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {"cwd": folder, "env": environment, "text": True, "encoding": "utf-8"}
+@pytest.fixture(scope="module")
+def with_widgets(wheel, tmp_path_factory) -> Environment:
+    return environment(tmp_path_factory.mktemp("widgets"), wheel, "widgets")
 
 
-def run(installed: Path, folder: Path, *command: str) -> str:
-    """What a command prints."""
-    done = subprocess.run(command, capture_output=True, **away(installed, folder))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def with_all(wheel, tmp_path_factory) -> Environment:
+    return environment(tmp_path_factory.mktemp("all"), wheel, "all")
 
 
-def system_ml(installed: Path) -> list[str]:
-    """The command as pip has put it there."""
-    [script] = [file for file in installed.glob("*/system-ml*") if file.is_file()]
-    return [str(script)] if WINDOWS else [sys.executable, str(script)]
+# -- with numpy alone ----------------------------------------------------------------------------------------
+def test_it_brings_one_name(wheel, bare, tmp_path):
+    version = PROJECT["version"]
+    about = f"system_ml-{version}.dist-info"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"system_ml", about}
+    assert "system_ml/py.typed" in names
+    record = (bare.packages / about / "RECORD").read_text(encoding="utf-8").splitlines()
+    installed = {line.split("/")[0] for line in record if not line.startswith("..")}
+    assert installed == {"system_ml", about}
+    found = f"import importlib.util as of; print([name for name in {OURS} if of.find_spec(name)])"
+    assert bare.computed(tmp_path, found) == "[]"
 
 
-def test_every_widget_can_be_imported_and_shown(installed, tmp_path):
-    count, *where = run(installed, tmp_path, sys.executable, "-c", EVERY_WIDGET).splitlines()
-    modules = [file for file in (ROOT / "widgets").glob("[a-z]*/*.py") if file.parent.name != "kit"]
-    assert count == f"{sum(file.name != '__init__.py' for file in modules)} True True"
-    assert len(where) == 3 and all(Path(file).is_relative_to(installed) for file in where)
+def test_it_needs_numpy_and_what_completes_words_in_a_shell(bare, tmp_path):
+    assert required() == {"numpy", "argcomplete"}
+    there = "from importlib import metadata; print(*sorted(each.name for each in metadata.distributions()))"
+    assert bare.computed(tmp_path, there) == "argcomplete numpy system-ml"
 
 
-def test_it_has_the_version_of_the_project(wheel, installed, tmp_path):
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+ESTIMATE = """
+job = {package}.Job(global_batch=512, seq=8192)
+found = {package}.estimate("llama3-8b", "h100-sxm", job, {package}.Layout(gpus=64, tp=2))
+"""
+
+
+def test_it_is_what_the_repository_s_engine_is(bare, tmp_path):
+    code = f"import system_ml\n{ESTIMATE.format(package='system_ml')}\nprint(found)"
+    known = {"engine": engine}
+    exec(ESTIMATE.format(package="engine"), known)
+    assert bare.computed(tmp_path, code) == str(known["found"])
+    for each in (engine.__all__, engine.__version__):
+        code = "import system_ml; print(system_ml.__all__, [system_ml.__version__], dir(system_ml))"
+        assert repr(each) in bare.computed(tmp_path, code)
+
+
+def test_what_a_part_needs_is_said(bare, tmp_path):
+    for module, extra in {
+        "widgets": "widgets",
+        "widgets.foundations.roofline": "widgets",
+        "course.build": "build",
+        "course.fences.widget": "build",
+    }.items():
+        done = bare.run(tmp_path, bare.python, "-c", f"import system_ml.{module}")
+        error = done.stderr.strip().splitlines()[-1]
+        assert "Missing: this part of System ML needs panel, bokeh, param" in error, done.stderr
+        assert error.endswith(f': pip install "system_ml[{extra}]"')
+    done = bare.run(tmp_path, bare.system_ml, "serve")
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith('pip install "system_ml[widgets]"\n')
+
+
+ASKED = "estimate --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192 --tp 2 --json"
+PLAN = "plan --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192 --json"
+
+
+def test_its_command_has_the_version_of_the_project(wheel, bare, tmp_path):
+    version = PROJECT["version"]
     assert wheel.name.startswith(f"system_ml-{version}-")
-    assert run(installed, tmp_path, *system_ml(installed), "--version") == f"system-ml {version}\n"
+    assert bare.said(tmp_path, bare.system_ml, "--version") == f"system-ml {version}\n"
 
 
-PLAN = "plan --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192"
+@pytest.mark.parametrize("words", [ASKED, PLAN, "validate --json"], ids=lambda words: words.split()[0])
+def test_its_command_answers_by_each_of_its_names(bare, tmp_path, words):
+    said = json.loads(bare.said(tmp_path, bare.system_ml, *words.split()))
+    again = json.loads(bare.said(tmp_path, bare.python, "-m", "system_ml", *words.split()))
+    for each in (said, again) if words == PLAN else ():
+        assert each.pop("search_s") > 0 and each.pop("layouts_per_s") > 0
+    assert said and said == again
 
 
-@pytest.mark.parametrize("words", [["validate"], PLAN.split()], ids=lambda words: words[0])
-def test_its_command_validates_and_plans(installed, tmp_path, words):
-    assert json.loads(run(installed, tmp_path, *system_ml(installed), *words, "--json"))
+@pytest.mark.skipif(ELSEWHERE, reason="asks pyright, which is installed only for development")
+def test_a_type_checker_reads_its_annotations(bare, tmp_path):
+    (tmp_path / "asks.py").write_text(
+        f"import system_ml\n{ESTIMATE.format(package='system_ml')}\nreveal_type(found.step_s)\nfound.step_x\n"
+    )
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", bare.python, "--outputjson", "asks.py"]
+    found = json.loads(bare.run(tmp_path, *pyright).stdout)["generalDiagnostics"]
+    said = [each["message"] for each in found]
+    assert said[0] == 'Type of "found.step_s" is "float"'
+    assert "step_x" in said[1] and "Estimate" in said[1] and len(said) == 2
+
+
+# -- with its extras -----------------------------------------------------------------------------------------
+COMPONENT = """
+from system_ml.widgets.foundations.roofline import Roofline
+figure = Roofline(batch=64)
+print(figure.live.headline)
+"""
+
+
+def test_a_figure_is_a_component(with_widgets, tmp_path):
+    assert with_widgets.computed(tmp_path, COMPONENT).startswith("At batch 64, decode reaches")
+
+
+EVERY_WIDGET = """
+import system_ml
+from system_ml.course import widget_html
+from system_ml.widgets.kit.page import module
+from system_ml.widgets.kit.widget import all_widgets
+
+html = widget_html.figure(all_widgets()["memory_stack"](), "w-memory_stack")
+print(len(all_widgets()), "<figure" in html, system_ml.__file__)
+print(module.module(all_widgets()["memory_stack"]))
+"""
+
+
+def test_every_widget_can_be_imported_and_shown(with_all, tmp_path):
+    said, _, script = with_all.computed(tmp_path, EVERY_WIDGET).partition("\n")
+    count, shown, where = said.split(" ", 2)
+    modules = [file for file in (ROOT / "widgets").glob("[a-z]*/[a-z]*.py") if file.parent.name != "kit"]
+    assert (int(count), shown) == (len(modules), "True") and Path(where).is_relative_to(with_all.packages)
+    published = with_all.packages / "system_ml/course/packed/static/assets/widgets/memory_stack.js"
+    assert script.strip() == published.read_text(encoding="utf-8").strip()
+
+
+EVERY_MODULE = """
+import importlib, pkgutil, sys
+import system_ml
+
+for part in ("engine", "widgets", "course"):
+    package = importlib.import_module(f"system_ml.{part}")
+    for one in pkgutil.walk_packages(package.__path__, f"system_ml.{part}."):
+        try:
+            importlib.import_module(one.name)
+        except ModuleNotFoundError as missing:
+            print(missing.name)
+"""
+# in no extra for readers: for making pictures and books, for watching sources, and what notebooks have
+FOR_DEVELOPERS = {"playwright", "pypdf", "watchfiles", "IPython"}
+
+
+def test_every_module_finds_what_it_imports(with_all, tmp_path):
+    missing = {name.partition(".")[0] for name in with_all.computed(tmp_path, EVERY_MODULE).splitlines()}
+    assert missing <= FOR_DEVELOPERS
+
+
+def test_an_example_in_a_page_asks_for_our_package_and_no_stranger_s(with_widgets, tmp_path):
+    """Panel reads a script's imports, and the page then installs packages of these names from the index."""
+    examples = sorted((with_widgets.packages / "system_ml" / "examples").glob("*.py"))
+    assert [path.name for path in examples] == [
+        path.name for path in sorted((ROOT / "examples").glob("*.py"))
+    ]
+    for example in examples:
+        command = [with_widgets.python, "-m", "panel", "convert", str(example), "--to", "pyodide-worker"]
+        with_widgets.said(tmp_path, *command, "--out", str(tmp_path))
+        [worker] = [file for file in tmp_path.rglob("*.js") if example.stem in file.name]
+        [listed] = re.findall(r"env_spec = \[(.+)\]", worker.read_text(encoding="utf-8"))
+        assert "system_ml" in listed and not any(f"'{name}'" in listed for name in OURS), listed
 
 
 def free_port() -> int:
@@ -124,10 +329,10 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("flags", WAYS, ids=str)
-def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(installed, tmp_path, flags):
-    command = [*system_ml(installed), "serve", "--port", str(free_port()), *flags]
+def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(with_widgets, tmp_path, flags):
+    command = [with_widgets.system_ml, "serve", "--port", str(free_port()), *flags]
     apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {}
-    where, pipe = away(installed, tmp_path), subprocess.PIPE
+    where, pipe = with_widgets.arguments(tmp_path), subprocess.PIPE
     server = subprocess.Popen(command, stdout=pipe, stderr=pipe, **where, **apart)
     try:
         opened = re.search(r"is open on (http://localhost:\d+/)", server.stdout.readline())
@@ -150,6 +355,7 @@ def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(installed,
     assert list(tmp_path.iterdir()) == []
 
 
+# -- what it is made of --------------------------------------------------------------------------------------
 @pytest.mark.skipif(
     ELSEWHERE, reason="makes a wheel, for which only the tests' own installation has what it takes"
 )
@@ -159,15 +365,45 @@ def test_without_a_build_the_wheel_has_the_rest_and_says_so(tmp_path):
     tree.mkdir()
     for name in ("pyproject.toml", "README.md", "hatch_build.py"):
         shutil.copy(ROOT / name, tree)
-    for name in ("engine", "widgets", "course"):
+    for name in OURS:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     with zipfile.ZipFile(made(tree, tmp_path)) as packed:
-        assert not any(name.startswith("course/packed") for name in packed.namelist())
+        assert not any("course/packed" in name for name in packed.namelist())
         packed.extractall(target)
-    serve = [sys.executable, "-m", "course.command", "serve"]
-    done = subprocess.run(serve, capture_output=True, **away(target, tmp_path))
+    serve = [sys.executable, "-m", "system_ml", "serve"]
+    where = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(target)}}
+    done = subprocess.run(serve, capture_output=True, text=True, **where)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
     assert "does not have the built course" in done.stderr
+
+
+@pytest.mark.skipif(
+    ELSEWHERE, reason="makes a wheel, for which only the tests' own installation has what it takes"
+)
+def test_what_cannot_be_renamed_stops_the_wheel_with_file_and_line(tmp_path):
+    for name in ("pyproject.toml", "README.md", "hatch_build.py"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in OURS:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "engine/base/strange.py").write_text('"""Imports."""\n\nimport engine.base.units\n')
+    with pytest.raises(subprocess.CalledProcessError) as stopped:
+        made(tmp_path, tmp_path)
+    assert b"engine/base/strange.py:3: write `from " in stopped.value.stderr
+
+
+def test_an_editable_installation_has_the_clone_s_own_names(tmp_path):
+    """As `make` makes it: ``import engine`` is the folder of the clone."""
+    [commands] = [each for each in metadata.entry_points(group="console_scripts") if each.name == "system-ml"]
+    assert ELSEWHERE or commands.value == "course.command:main"
+    assert Path(engine.__file__).parent == ROOT / "engine"
+
+
+@pytest.mark.parametrize("extra", extras.NEEDED)
+def test_an_extra_is_asked_for_by_what_its_libraries_bring(extra):
+    brings = metadata.packages_distributions()
+    there = {canonicalize_name(name) for module in extras.NEEDED[extra] for name in brings.get(module, ())}
+    declared = {canonicalize_name(Requirement(line).name) for line in PROJECT["optional-dependencies"][extra]}
+    assert declared - {PROJECT["name"]} <= there <= required(extra)
 
 
 def test_what_is_pinned_lies_within_what_is_declared():

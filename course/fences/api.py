@@ -1,4 +1,4 @@
-"""The Markdown fence for one name of ``import engine``: its signature, its docstring, and its example, which
+"""The Markdown fence for one name of the public API: its signature, its docstring, and its example, which
 is run while the site is built.
 
     ``` api
@@ -6,7 +6,8 @@ is run while the site is built.
     ```
 
 Nothing is written twice: signature, text and example come from the engine. The example is the docstring's
-lines after ``>>>``; their output comes from running them.
+lines after ``>>>``; their output comes from running them. Names are those that whoever installs the package
+writes (in_wheel.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from doctest import DocTestParser
 from typing import Any
 
 import engine
-from course import excerpts, numbers
+from course import excerpts, in_wheel, numbers
 from course.fences import base
 
 WIDTH = 70  # characters of code that fit the column
@@ -53,15 +54,15 @@ def signature(name: str, thing: Any) -> str:
     )
     if first_by_name is not None:
         arguments.insert(first_by_name, "*")
-    line = f"engine.{name}({', '.join(arguments)}){result}"
+    line = f"{in_wheel.PACKAGE}.{name}({', '.join(arguments)}){result}"
     if len(line) <= WIDTH:
         return line
-    return f"engine.{name}(\n" + "".join(f"    {each},\n" for each in arguments) + f"){result}"
+    return f"{in_wheel.PACKAGE}.{name}(\n" + "".join(f"    {each},\n" for each in arguments) + f"){result}"
 
 
 def prose(text: str) -> str:
     """A docstring's paragraphs, without its example."""
-    return text.partition(">>>")[0].strip().replace("``", "`")
+    return in_wheel.of_words(text.partition(">>>")[0].strip().replace("``", "`"))
 
 
 def example(text: str) -> tuple[str, str]:
@@ -70,7 +71,7 @@ def example(text: str) -> tuple[str, str]:
     with contextlib.redirect_stdout(printed):
         for step in steps:
             exec(compile(step.source, "example", "single"), known)
-    return "".join(step.source for step in steps).strip(), printed.getvalue().strip()
+    return in_wheel.of_words("".join(step.source for step in steps).strip()), printed.getvalue().strip()
 
 
 def answer(thing: Any) -> str:

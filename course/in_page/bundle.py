@@ -146,7 +146,7 @@ def _imports(name: str) -> list[str]:
     for node in ast.walk(_tree(name)):
         if (
             isinstance(node, ast.ImportFrom)
-            and (node.module or "").partition(".")[0] == "engine"
+            and f"{node.module}.".startswith("engine.")
             and id(node) not in checking
         ):
             inside = [f"{node.module}.{each.name}" for each in node.names]

@@ -92,7 +92,7 @@ def machine_apart(longest_s: float = LONGEST_S) -> MeasuredCpu:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "engine.one_gpu.measure"],
-            cwd=Path(__file__).resolve().parents[2],
+            cwd=Path(__file__).resolve().parents[__name__.count(".")],
             timeout=longest_s,
             capture_output=True,
             check=True,

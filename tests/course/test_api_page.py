@@ -40,7 +40,7 @@ def test_what_comes_back_is_named_with_what_it_holds():
 def test_a_signature_says_what_goes_by_name():
     text = api.signature("collective", engine.collective)
     assert text.splitlines()[3] == "    *," and text.endswith(") -> Collective")
-    assert api.signature("gpu", engine.gpu) == "engine.gpu(key: str) -> Gpu"
+    assert api.signature("gpu", engine.gpu) == "system_ml.gpu(key: str) -> Gpu"
 
 
 def test_an_unknown_name_stops_the_build_with_the_names_there_are():

@@ -141,7 +141,7 @@ def test_where_the_repository_is_public_a_notebook_installs_the_course_from_it(s
     monkeypatch.setattr(write, "repository", lambda: "some/course")
     monkeypatch.setattr(lessons, "numbered", lambda: [lessons.read("03-interconnect.md")])
     made = write.files(site)
-    where = "system-ml @ git+https://github.com/some/course"
+    where = "system-ml[widgets] @ git+https://github.com/some/course"
     assert where in made["notebooks/requirements.txt"]
     [install] = [
         cell
@@ -176,8 +176,9 @@ class Shown(DisplayHook):
 
 
 @pytest.fixture
-def shell():
+def shell(package, monkeypatch):
     """An IPython shell as in a notebook's kernel, in this process."""
+    monkeypatch.syspath_prepend(package)
     InteractiveShell.clear_instance()
     yield InteractiveShell.instance(displayhook_class=Shown)
     InteractiveShell.clear_instance()
@@ -201,7 +202,10 @@ def test_every_cell_runs_and_every_figure_is_shown(site, name, shell):
             assert re.search(said[kind], shown["text/markdown"], re.MULTILINE), cell.source
 
 
-def test_a_real_kernel_runs_a_notebook_and_hands_over_figures_as_jupyter_wants_them(site, tmp_path):
+def test_a_real_kernel_runs_a_notebook_and_hands_over_figures_as_jupyter_wants_them(
+    site, package, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PYTHONPATH", str(package))
     run = nbformat.from_dict(notebook(site, "03-interconnect"))
     [asked] = [cell for cell in run.cells if cell.source.startswith("exercise(1")]
     label = re.search(r'"(.+?)": ""', asked.source)[1]

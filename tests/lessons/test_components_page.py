@@ -2,23 +2,24 @@
 dashboards that there are."""
 
 import re
+from html import unescape
 
 import panel as pn
 import pytest
 
 from tests.conftest import ROOT
 from tests.lessons.reading import LESSONS
-from widgets.kit.controls import BadValue
 
 TEXT = (LESSONS / "components.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def names():
+def names(package):
     """What the page's programs have made, one after the other, as in a notebook."""
     made, theme = {}, pn.config.theme
-    for program in re.findall(r"^``` python\n(.+?)^```", TEXT, re.MULTILINE | re.DOTALL):
-        if not program.startswith("--8<--"):
+    with pytest.MonkeyPatch.context() as installed:
+        installed.syspath_prepend(package)
+        for program in re.findall(r"^``` python\n(.+?)^```", TEXT, re.MULTILINE | re.DOTALL):
             exec(compile(program, "components.md", "exec"), made)
     assert pn.config.theme == theme
     return made
@@ -37,7 +38,7 @@ def test_each_program_does_what_the_page_says(names):
 
 
 def test_a_refusal_reads_as_the_page_has_it(names):
-    with pytest.raises(BadValue) as said:
+    with pytest.raises(ValueError, match="batch") as said:
         names["Roofline"](batch=-3)
     assert f"*{said.value}*" in " ".join(TEXT.split())
 
@@ -47,3 +48,9 @@ def test_it_shows_every_dashboard(site):
     shown = re.findall(r'<img src="../assets/dashboards/(\w+)\.png"', html)
     assert sorted(shown) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
     assert all((site / "assets" / "dashboards" / f"{name}.png").exists() for name in shown)
+
+
+def test_the_whole_dashboard_is_what_the_package_has(site, package):
+    html = (site / "components" / "index.html").read_text(encoding="utf-8")
+    shown = unescape(re.sub(r"<[^>]+>", "", html))
+    assert (package / "system_ml/examples/which_chip.py").read_text(encoding="utf-8").strip() in shown

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
-INSTALLED = {"numpy", "panel", "engine", "widgets", "course"}  # installed together with the course
+INSTALLED = {"numpy", "panel", "system_ml"}  # installed together with the course
 QUOTED = re.compile(r'--8<-- "([^":]+)')
 OF_THE_MACHINE = {
     "torchrun": re.compile(r"\bRANK\b|LOCAL_RANK|init_device_mesh\(|init_process_group\(|__main__"),

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 import nbformat
 from nbformat import v4
 
-from course import html_tree, lessons
+from course import html_tree, in_wheel, lessons
 from course.html_tree import Element, classes
 from course.lessons import Lesson
 from course.output import book
@@ -37,21 +37,21 @@ SECRET = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # folded away
 LETTERS = "abcd"
 INSTALL = """\
 This is lesson {number} of *System ML* as a notebook. It needs Python 3.11 or newer and the course's package,
-which is not on PyPI: in a copy of the course's repository run `pip install . jupyterlab`, or install the
-wheel that `pip wheel --no-deps .` makes there. Then run all cells. The figures come alive, exercises and
-predictions wait for what you type between the quotes, and a program says so if it needs what this machine
-does not have."""
+which is not on PyPI: in a copy of the course's repository run `pip install ".[widgets]" jupyterlab`, or
+install the wheel that `make wheel` makes there, with its extra `widgets`. Then run all cells. The figures
+come alive, exercises and predictions wait for what you type between the quotes, and a program says so if it
+needs what this machine does not have."""
 FROM_THE_REPOSITORY = """\
 import importlib.util
 
-if importlib.util.find_spec("widgets") is None:
-    %pip install -q "system-ml @ git+https://github.com/{repository}"
+if importlib.util.find_spec("system_ml") is None:
+    %pip install -q "system-ml[widgets] @ git+https://github.com/{repository}"
 """
 BEGIN = '''\
 # @title Run this cell first: it brings the figures, and what checks your answers.
 import panel as pn
 
-from course.output.notebooks.reader import read
+from system_ml.course.output.notebooks.reader import read
 
 pn.extension(inline=True)  # with its scripts, so that figures come alive without a network, too
 exercise, predict, puzzle = read("""
@@ -60,7 +60,7 @@ exercise, predict, puzzle = read("""
 '''
 NUMBERS = """\
 # The numbers of this lesson, by the names that its text gives them.
-from course.lesson_code import load
+from system_ml.course.lesson_code import load
 
 numbers = load("{page}")
 """
@@ -81,7 +81,7 @@ def files(site: Path) -> dict[str, str]:
     made = {f"{FOLDER}/{lesson.name}.ipynb": _kept(lesson, html, places) for lesson, html in pages.items()}
     if repository():  # Binder installs what this file lists
         made[f"{FOLDER}/requirements.txt"] = (
-            f"jupyterlab\nsystem-ml @ git+https://github.com/{repository()}\n"
+            f"jupyterlab\nsystem-ml[widgets] @ git+https://github.com/{repository()}\n"
         )
     return made
 
@@ -283,7 +283,7 @@ def _component(cls: type[Widget], initial: dict) -> str:
     figure = cls()
     figure.set_raw(initial)
     given = ", ".join(f"{name}={_written(figure, name)}" for name in initial)
-    return f"from {cls.__module__} import {cls.__name__}\n\n{cls.__name__}({given})"
+    return in_wheel.of_program(f"from {cls.__module__} import {cls.__name__}\n\n{cls.__name__}({given})")
 
 
 def _written(figure: Widget, name: str) -> str:

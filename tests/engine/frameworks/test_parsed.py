@@ -1,5 +1,5 @@
 """Exported files, parsed by the frameworks' own configuration classes: torchtitan's and DeepSpeed's, where
-they are installed (``pip install .[frameworks]``)."""
+they are installed (``pip install -e '.[frameworks]'``)."""
 
 import json
 import tomllib
@@ -11,7 +11,7 @@ from engine.frameworks import deepspeed, torchtitan
 from tests import machine
 from tests.engine.frameworks.test_written import RUNS, run
 
-MISSING = "pip install .[frameworks]"
+MISSING = "pip install -e '.[frameworks]'"
 ALONE = [name for name in RUNS if all(degree == 1 for degree in RUNS[name][1:4]) and RUNS[name][5] == 1]
 
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[__name__.count(".")]  # where imports begin to look
 RECORD = "imports.json"  # in the folder of stored results
-PACKAGES = ("engine", "widgets", "course")
+PACKAGES = tuple(".".join([*__name__.split(".")[:-4], each]) for each in ("engine", "widgets", "course"))
 DISCOVERY = "engine.base.discovery"  # finds what lies beside the module that imports it
 STARTED = time.time()  # of this process, before it imports what it compiles
 
@@ -53,7 +53,7 @@ def changed_meanwhile(*modules: str) -> bool:
 @cache
 def state_of_all() -> str:
     """A name for the current contents of all packages of this project."""
-    found = (file for package in PACKAGES for file in Path(ROOT, package).rglob("*"))
+    found = (file for package in PACKAGES for file in _place(package).rglob("*"))
     return _digest(file for file in found if _is_read(file) and "__pycache__" not in file.parts)
 
 
@@ -71,12 +71,21 @@ def _sum(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def _is_ours(module: str) -> bool:
+    return f"{module}.".startswith(tuple(f"{package}." for package in PACKAGES))
+
+
+def _place(module: str) -> Path:
+    """Where a module lies: its folder, or its file but for the ending."""
+    return ROOT.joinpath(*module.split("."))
+
+
 @cache
 def source(module: str) -> Path | None:
     """The file of a module; None for modules outside this project."""
-    if module.split(".")[0] not in PACKAGES:
+    if not _is_ours(module):
         return None
-    path = ROOT.joinpath(*module.split("."))
+    path = _place(module)
     written = path.with_suffix(".py"), path / "__init__.py"
     return next((file for file in written if file.is_file()), None)
 
@@ -147,7 +156,7 @@ def _imports(file: Path) -> list[list]:
 
 def _read(file: Path) -> list[list]:
     found = statements(ast.walk(ast.parse(file.read_bytes(), str(file))), file)
-    return [entry for entry in found if entry[0].split(".")[0] in PACKAGES]
+    return [entry for entry in found if _is_ours(entry[0])]
 
 
 def statements(nodes: Iterable[ast.AST], file: Path) -> list[list]:

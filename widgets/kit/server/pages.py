@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from tornado.web import HTTPError, RequestHandler
 
+from engine.base.built import SITE
 from widgets.kit.page import headers
 from widgets.kit.server import reload
-from widgets.kit.server.built import SITE
 
 TYPES = {  # fixed here, because Windows and old Pythons know other types
     ".css": "text/css",

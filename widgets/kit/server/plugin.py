@@ -15,8 +15,8 @@ from bokeh.server.views.ws import WSHandler
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from tornado.web import RequestHandler
 
+from engine.base.built import SITE
 from widgets.kit.server import reload
-from widgets.kit.server.built import SITE
 from widgets.kit.server.pages import Course, Sitemap
 
 MOST_PAGES = int(

@@ -17,7 +17,7 @@ import json, os, sys
 import panel.io.server  # which puts routes of its own among them, before the plugin is asked for
 from bokeh.server import tornado, urls
 from bokeh.server.views.doc_handler import DocHandler
-import widgets.kit.server.built
+import engine.base.built
 for number, before in enumerate(json.loads(sys.argv[1])):
     if not os.fork():
         for descriptor, name in ((1, "out"), (2, "err")):

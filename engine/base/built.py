@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]  # the clone, or the folder in which the packages are installed
+ROOT = Path(__file__).resolve().parents[2]  # the clone, or the installed package
 BUILT = ROOT / "build" / "static"
 SCRIPT = ROOT / "site" / "live.py"
 PACKED = ROOT / "course" / "packed"  # only a wheel has it
