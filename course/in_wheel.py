@@ -30,12 +30,7 @@ DOTTED = re.compile(rf"{BEGINS}{ONE_OF_THEM}((?:\.[A-Za-z_]\w*)+)")
 WHOLE = re.compile(rf"{BEGINS}(import |-m )engine(?![\w/]|\.\w)")
 OUT_OF = re.compile(rf"{BEGINS}from {ONE_OF_THEM} import\b")
 PREFIX = re.compile(rf"""(?:^|(?<=["'])){ONE_OF_THEM}\.(?=$|["'{{])""")  # a whole string, or up to a brace
-BY_NAME = (
-    "import_module",
-    "find_spec",
-    "__import__",
-    "run_module",
-)  # functions that are given a module's name
+BY_NAME = ("import_module", "find_spec", "__import__", "run_module")  # functions that take a module's name
 MAIN = f'''"""``python -m {PACKAGE}`` is the command ``system-ml``."""
 
 import sys
@@ -256,18 +251,15 @@ def _called(node: ast.Call) -> str:
 def files(root: Path = ROOT) -> Iterator[tuple[str, bytes]]:
     """(path in the package, contents) of everything in the package but the built course. What is refused has
     its file before its line."""
-    of_the_course = partial(of_module, extra="build")  # widgets/__init__.py asks for all widgets
     yield "__init__.py", _rewritten(root, root / "engine" / "__init__.py", of_module)
     yield "__main__.py", MAIN.encode()
     yield "py.typed", b""  # type checkers read the annotations of a package that has this file
-    for part in PARTS:
+    for part in PARTS:  # widgets/__init__.py asks for what all of its modules need
+        of_code = partial(of_module, extra="build") if part == "course" else of_module
         for path in sorted((root / part).rglob("*")):
             name = path.relative_to(root)
             if path.is_file() and "__pycache__" not in name.parts and name.name != "README.md":
-                yield (
-                    name.as_posix(),
-                    _rewritten(root, path, of_the_course if part == "course" else of_module),
-                )
+                yield name.as_posix(), _rewritten(root, path, of_code)
     for path in sorted((root / "lessons").glob("*.py")):  # the notebooks import them
         yield f"course/of_lessons/{path.name}", _rewritten(root, path, of_module)
     for path in sorted((root / "examples").glob("*.py")):
@@ -275,9 +267,12 @@ def files(root: Path = ROOT) -> Iterator[tuple[str, bytes]]:
 
 
 def _rewritten(root: Path, path: Path, of_code: Callable[[str], str]) -> bytes:
-    ways = {".py": of_code, ".md": of_words}
+    """The contents of a file of the repository as the wheel has them."""
+    contents, ways = path.read_bytes(), {".py": of_code, ".md": of_words}
     try:
-        return ways.get(path.suffix, _of_data)(path.read_text(encoding="utf-8")).encode()
+        return ways.get(path.suffix, _of_data)(contents.decode()).encode()
+    except UnicodeDecodeError:  # a picture
+        return contents
     except Refused as refused:
         raise Refused(f"{path.relative_to(root).as_posix()}:{refused}") from None
 

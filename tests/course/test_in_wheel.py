@@ -98,13 +98,48 @@ def test_a_program_uses_public_names(code):
         in_wheel.of_program(code)
 
 
-def test_data_that_names_a_module_is_refused_with_file_and_line(tmp_path):
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with an empty engine, empty widgets and an empty course."""
     for part in in_wheel.PARTS:
         (tmp_path / part).mkdir()
-    (tmp_path / "engine" / "__init__.py").touch()
-    (tmp_path / "widgets" / "readers.toml").write_text('name = "a"\nreader = "engine.base.units"\n')
+        (tmp_path / part / "__init__.py").touch()
+    return tmp_path
+
+
+def test_the_package_holds_code_data_and_texts_by_their_new_names(tree):
+    written = {
+        "engine/gpus.toml": 'name = "the engine"',
+        "widgets/README.md": "For whoever has the sources.",
+        "widgets/GRAMMAR.md": "See `engine.base.program`.",
+        "course/page.py": "import mkdocs",
+    }
+    for name, text in written.items():
+        (tree / name).write_text(text)
+    (tree / "widgets/picture.png").write_bytes(b"\x89PNG\xff")
+    made = dict(in_wheel.files(tree))
+    assert set(made) == {
+        *(
+            "__init__.py",
+            "__main__.py",
+            "py.typed",
+            "engine/__init__.py",
+            "engine/gpus.toml",
+            "widgets/__init__.py",
+        ),
+        *("widgets/GRAMMAR.md", "widgets/picture.png", "course/__init__.py", "course/page.py"),
+    }
+    assert (
+        made["engine/gpus.toml"] == b'name = "the engine"' and made["widgets/picture.png"] == b"\x89PNG\xff"
+    )
+    assert made["widgets/GRAMMAR.md"] == b"See `system_ml.engine.base.program`."
+    assert made["course/page.py"].endswith(b'_extras.need("build"); import mkdocs')
+
+
+def test_data_that_names_a_module_is_refused_with_file_and_line(tree):
+    (tree / "widgets" / "readers.toml").write_text('name = "a"\nreader = "engine.base.units"\n')
     with pytest.raises(in_wheel.Refused, match=r"^widgets/readers\.toml:2: data names a module"):
-        list(in_wheel.files(tmp_path))
+        list(in_wheel.files(tree))
 
 
 def test_what_an_extra_brings_is_asked_for_before_its_first_import_on_the_same_line():
