@@ -239,7 +239,8 @@ def software(key: str, /, **changes: object) -> Software:
 
     >>> engine.software("torchtitan-2024-12").kernels
     >>> mine = engine.software("modern", loss="chunked", loss_chunks=4)
-    >>> job = engine.Job(global_batch=512, seq=8192, software=mine)
+    >>> job = engine.Job(512, 8192, software=mine)
+    >>> job.software.loss
     """
     found = _pick("software", all_software(), key)
     return changed(found, **changes) if changes else found

@@ -52,7 +52,7 @@ class Job:
 
     >>> recipe = engine.recipe("fp8-lm")
     >>> mine = engine.software("megatron-core-0.8", loss="fused")
-    >>> job = engine.Job(global_batch=1024, seq=8192, recipe=recipe, software=mine)
+    >>> job = engine.Job(1024, 8192, recipe=recipe, software=mine)
     >>> job.recipe.bytes_per_param
     """
 
