@@ -145,6 +145,8 @@ class _Source:
     def imports(self, for_readers: bool) -> None:
         """Rewrite the import statements. For readers the public names of ``engine`` are the package's own."""
         for node in self.nodes:
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
             names = _imported(node)
             if missing := [name for name in names if name.partition(".")[0] in AT_HOME]:
                 raise Refused(f"{node.lineno}: the wheel has no {missing[0]}")
@@ -154,7 +156,7 @@ class _Source:
                 public = node.module == "engine" and all(alias.name in offered() for alias in node.names)
                 module = PACKAGE if for_readers and public else f"{PACKAGE}.{node.module}"
                 self.replace(node, re.sub(r"^from\s+[\w.]+", f"from {module}", self.written(node)))
-            elif isinstance(node, ast.Import):
+            else:
                 self.replace(node, _import(node, for_readers))
 
     def attributes(self) -> None:
