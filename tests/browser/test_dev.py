@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.browser.hands import NOT_COVERED
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("engine", "widgets", "course", "lessons", "kernels", "site")
+PARTS = ("engine", "widgets", "course", "lessons", "kernels", "examples", "site")
 LONG_MS = 120_000  # for a busy machine; how long it takes on an idle one is no matter here
 
 
