@@ -233,7 +233,7 @@ def recipe(key: str) -> Recipe:
     return _pick("recipe", all_recipes(), key)
 
 
-def software(key: str, /, **changes: object) -> Software:
+def software(key: str, /, **changes: object) -> TrainingSoftware | ServingSoftware:
     """The program of this key: what it does beside the model. With other values for what you name, it is one
     of your own.
 
