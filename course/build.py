@@ -73,9 +73,12 @@ def publish() -> None:
 
 
 def write_sheets() -> None:
-    """The style sheets that are made from the figures' colours, beside those written by hand."""
+    """The style sheets that are made from the figures' colours, beside those written by hand. One that would
+    not change keeps its date, so that it does not make a finished build look out of date."""
     for sheet, contents in (("tokens.css", tokens.css()), ("looks.css", looks.css())):
-        (THEME / "assets" / "css" / sheet).write_text(contents, encoding="utf-8")
+        place = THEME / "assets" / "css" / sheet
+        if not place.is_file() or place.read_text(encoding="utf-8") != contents:
+            place.write_text(contents, encoding="utf-8")
 
 
 def write_lessons() -> None:
