@@ -8,7 +8,6 @@ import shlex
 import sys
 from typing import NoReturn
 
-from engine import catalog
 from engine.catalog.software import DEFAULT, switches
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
@@ -132,8 +131,9 @@ def _add_job(parser):
         "--software",
         metavar="KEY",
         help=(
-            f"the program that trains: {', '.join(catalog.training_programs())} ({DEFAULT}; with selective "
-            "recomputation, which is meant for attention that is not fused, attention=scores)"
+            "the program that trains, such as megatron-core-0.8; a wrong one lists them all "
+            f"({DEFAULT}; with selective recomputation, which is meant for attention that is not fused, "
+            "attention=scores)"
         ),
     )
     parser.add_argument(
@@ -262,7 +262,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
     sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
     sub.add_argument(
-        "--software", help=f"adds what is known of a server: {', '.join(catalog.serving_programs())} (none)"
+        "--software", help="adds what is known of a server, such as vllm-0; a wrong one lists them all (none)"
     )
     _add_load(
         command(

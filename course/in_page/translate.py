@@ -41,6 +41,7 @@ COMPARISONS = {
     ast.NotIn: "$notin",
 }
 TYPED = ("NamedTuple", "TypedDict", "Protocol")
+FIELDLESS = ("printing.Printed",)  # bases of dataclasses that hold nothing themselves
 
 
 class Module:
@@ -52,6 +53,7 @@ class Module:
         self.temporary: list[list[str]] = []
         self.counted = 0
         self.annotating: frozenset[str] = frozenset()
+        self.dataclasses: dict[str, list[ast.AnnAssign]] = {}  # the fields of those so far
 
     # -- the module ------------------------------------------------------------------------------------------
     def body(self) -> str:
@@ -323,6 +325,10 @@ class Module:
         holds = bases == ["NamedTuple"] or bool(marks)
         fields = [each for each in body if isinstance(each, ast.AnnAssign) and (holds or not each.value)]
         rest = [each for each in body if each not in fields]
+        if marks:
+            fields = [*self.inherited(node, bases), *fields]
+            if not any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in rest):
+                self.dataclasses[node.name] = fields
         if bases == ["NamedTuple"]:
             base, kind = "$Named", "$named"
         else:
@@ -371,6 +377,14 @@ class Module:
             f"{json.dumps(signatures)})"
         )
         return f"{before}{self.local(node.name)} = {made};\n{after}"
+
+    def inherited(self, node: ast.ClassDef, bases: list[str]) -> list[ast.AnnAssign]:
+        """The fields that a dataclass has of another, which must stand above it and do nothing once made."""
+        if not bases or bases[0] in FIELDLESS:
+            return []
+        if bases[0] not in self.dataclasses:
+            raise self.refuse(node, f"a page's dataclass must find {bases[0]}'s fields above it")
+        return self.dataclasses[bases[0]]
 
     def field(self, node: ast.AnnAssign) -> tuple[str, tuple[str, str], bool]:
         """A field of a class: (code to put before the class, (name, default), whether it has a default)."""

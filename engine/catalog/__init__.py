@@ -19,10 +19,10 @@ from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import DEFAULT as DEFAULT_SOFTWARE
-from engine.catalog.software import ServingSoftware, TrainingSoftware, changed
+from engine.catalog.software import ServingSoftware, Software, TrainingSoftware, changed
 
 if TYPE_CHECKING:
-    from engine.catalog.software import Program, Software
+    from engine.catalog.software import Program
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def recipe(key: str) -> Recipe:
     return _pick("recipe", all_recipes(), key)
 
 
-def software(key: str, /, **changes: object) -> TrainingSoftware | ServingSoftware:
+def software(key: str, /, **changes: object) -> Software:
     """The program of this key: what it does beside the model. With other values for what you name, it is one
     of your own.
 
@@ -248,13 +248,8 @@ def software(key: str, /, **changes: object) -> TrainingSoftware | ServingSoftwa
 
 def training_software(key: str, /, **changes: object) -> TrainingSoftware:
     """The program of this key, which must be one that trains."""
-    found = _program(TrainingSoftware, "trains", training_programs(), key)
+    found = _program(TrainingSoftware, "trains", key)
     return changed(found, **changes) if changes else found
-
-
-def training_programs() -> tuple[str, ...]:
-    """The keys of the programs that train."""
-    return tuple(key for key, each in all_software().items() if isinstance(each, TrainingSoftware))
 
 
 def serving_programs() -> tuple[str, ...]:
@@ -264,13 +259,14 @@ def serving_programs() -> tuple[str, ...]:
 
 def serving_software(key: str) -> ServingSoftware:
     """The program of this key, which must be one that serves."""
-    return _program(ServingSoftware, "serves", serving_programs(), key)
+    return _program(ServingSoftware, "serves", key)
 
 
-def _program(kind: type[Program], does: str, keys: tuple[str, ...], key: str) -> Program:
+def _program(kind: type[Program], does: str, key: str) -> Program:
     found = all_software().get(key)
     if not isinstance(found, kind):
-        raise ValueError(f"software must be a program that {does}, one of {', '.join(keys)}; got {key!r}")
+        able = ", ".join(key for key, each in all_software().items() if isinstance(each, kind))
+        raise ValueError(f"software must be a program that {does}, one of {able}; got {key!r}")
     return found
 
 

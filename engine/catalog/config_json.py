@@ -523,7 +523,7 @@ def model(text: str, key: str = "config.json", name: str = "the model of config.
     """A model from the text of a config.json."""
     fields = read(text)
     whole: dict[str, Any] = {
-        name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
+        field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in fields.items() if field in KINDS
     }
     return described(
         key=key,

@@ -16,9 +16,8 @@ from engine.base import check
 DEFAULT = "modern"
 
 # The values that the texts of an entry may have.
-ATTENTION = ("fused", "fused-8bit", "scores")
 CHOICES = {
-    "attention": ATTENTION,
+    "attention": ("fused", "fused-8bit", "scores"),
     "overlaps": (  # of data, tensor, experts, joined in this order
         "",
         "data",
@@ -44,7 +43,19 @@ TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "
 
 
 @dataclass(frozen=True)
-class TrainingSoftware:
+class Software:
+    """A program: what it is called, what it runs, and where that is known from."""
+
+    key: str
+    name: str
+    runs: str  # "training" or "serving"
+    source: str = ""
+    checked: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TrainingSoftware(Software):
     """What a training program does beside the model. What an entry leaves out is what most programs of today
     do.
 
@@ -81,12 +92,6 @@ class TrainingSoftware:
       ("compiled"), or PyTorch's operators one by one ("eager").
     """
 
-    key: str
-    name: str
-    runs: str  # "training" or "serving"
-    source: str = ""
-    checked: str = ""
-    note: str = ""
     sequence_parallel: bool = True
     attention: str = "fused"
     overlaps: str = "data"
@@ -122,15 +127,9 @@ class TrainingSoftware:
 
 
 @dataclass(frozen=True)
-class ServingSoftware:
+class ServingSoftware(Software):
     """What a serving program does in addition to the model's arithmetic."""
 
-    key: str
-    name: str
-    runs: str  # "training" or "serving"
-    source: str = ""
-    checked: str = ""
-    note: str = ""
     casts: bool = False  # computes the scales of 8-bit activations at run time, in separate kernels
     last_alone: bool = False  # a prompt's last token takes a decode step of its own
     one_launcher: bool = False  # one thread launches a collective on all GPUs
@@ -140,8 +139,13 @@ class ServingSoftware:
 
 
 if TYPE_CHECKING:
-    Software = TrainingSoftware | ServingSoftware
-    Program = TypeVar("Program", TrainingSoftware, ServingSoftware)
+    Program = TypeVar("Program", bound=Software)
+
+
+def overlaps(data: object = False, tensor: object = False, experts: object = False) -> str:
+    """The traffic that is hidden, as an entry names it."""
+    hidden = {"data": data, "tensor": tensor, "experts": experts}
+    return "+".join(name for name, hides in hidden.items() if hides)
 
 
 def changed(by: Program, /, **changes: Any) -> Program:
@@ -155,7 +159,7 @@ def changed(by: Program, /, **changes: Any) -> Program:
 
 def switches() -> dict[str, type]:
     """The fields of a training program that say what it does, and the type of each."""
-    told = ("key", "name", "runs", "source", "checked", "note")
+    told = [field.name for field in fields(Software)]
     return {field.name: type(field.default) for field in fields(TrainingSoftware) if field.name not in told}
 
 

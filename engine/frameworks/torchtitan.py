@@ -15,6 +15,7 @@ from engine import catalog
 from engine.base import ops
 from engine.base.types import Real
 from engine.catalog.models import Model
+from engine.catalog.software import overlaps
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
@@ -473,7 +474,7 @@ class Torchtitan(Framework):
         by = catalog.training_software(
             "torchtitan",
             context="ring" if rotated else "gather",
-            overlaps="data+tensor" if d.given("overlap_tensor") else "data",
+            overlaps=overlaps(data=True, tensor=d.given("overlap_tensor")),
             loss=loss(d),
             kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
         )

@@ -36,9 +36,6 @@ CLAMPED_BYTES = 16.0  # to clamp both halves of an expert's inside and to join t
 # where experts have a capacity (``permute_with_padded_tokens`` and its inverse): selected (4); weighted in
 # fp32 (6), added to zeros (2 + 12) and rounded, for each of a token's two choices (3); and their gradients
 PADDED_BYTES = (27.0, 45.0)
-# Who provides the kernels of attention and those between the products: the libraries that the vendors'
-# training software calls, PyTorch's compiler, or PyTorch's operators, one by one.
-KERNELS = ("library", "compiled", "eager")
 # five matrix products instead of the forward pass's two (arXiv:2205.14135), each a little slower: it takes
 # 2.4 times the forward pass in FlashAttention-2's own figures, 2.8 in those of FlashAttention-3
 BACKWARD_OF_FLASH = 2.7

@@ -15,6 +15,7 @@ from engine import catalog
 from engine.base import check, ops
 from engine.base.types import Real
 from engine.catalog import models
+from engine.catalog.software import CHOICES
 from engine.mechanism import pipeline
 
 if TYPE_CHECKING:
@@ -413,7 +414,6 @@ def logits_peak_bytes(
     return bytes_per_logit * seq * micro_batch * model.vocab / (tensor * context)
 
 
-LOSSES = ("plain", "chunked", "fused")
 FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
 # PyTorch's cross_entropy of logits.float(), at its peak in the backward pass: the fp32 log-softmax, its
 # gradient and the result's; under ``loss_parallel`` another tensor besides. Both as PyTorch 2.13 allocates
@@ -443,7 +443,7 @@ def loss_bytes(
     entropy); 4 where PyTorch compiles its own, which has its gradient beside them.
     """
     if not check.is_trusted():
-        check.one_of(LOSSES, loss=loss)
+        check.one_of(CHOICES["loss"], loss=loss)
         check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
     if loss == "fused":
         each = COMPILED_LOGIT_BYTES if pytorch else FUSED_LOGIT_BYTES

@@ -97,7 +97,7 @@ class ExportedRun(NamedTuple):
     seq: float
     tokens: float  # tokens of the run
     fp8: float  # 1.0 where the matrix products run in fp8
-    loss: str = "plain"  # one of memory.LOSSES
+    loss: str = "plain"  # one of CHOICES["loss"] of catalog/software.py
     modules: tuple[str, ...] = ()  # of memory.MODULES, recomputed
     recompute_layers: float = 0.0  # of each stage, under full recomputation; 0 for all
     first_layers: float = 0.0  # layers of the first stage and of the last one; 0 for an even split

@@ -28,7 +28,7 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
-from engine.catalog.software import TrainingSoftware
+from engine.catalog.software import TrainingSoftware, overlaps
 from engine.mechanism import interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
@@ -208,10 +208,12 @@ def estimate_of(row: dict[str, str]) -> Estimate:
 def software_of(row: dict[str, str]) -> TrainingSoftware:
     """The program of a run, with what its row says that the run chose."""
     by = catalog.training_software(PROGRAMS[row["source"]])
-    hidden = {"data": row["grad_overlap"] != "0", "tensor": row["tp_overlap"] == "1"}
-    hidden["experts"] = row["a2a_overlap"] == "1"
     chosen: dict[str, object] = dict(
-        overlaps="+".join(name for name, hides in hidden.items() if hides),
+        overlaps=overlaps(
+            data=row["grad_overlap"] != "0",
+            tensor=row["tp_overlap"] == "1",
+            experts=row["a2a_overlap"] == "1",
+        ),
         dispatch="node" if sends_once(row) else "choice",
         launches="graphed" if row["cuda_graph"] == "whole step" else "python",
         loss="fused" if "cross-entropy" in row["fused"] else "plain",

@@ -15,6 +15,7 @@ from dataclasses import replace
 from engine import catalog
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
+from engine.catalog.software import overlaps
 from engine.frameworks.framework import Meant
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron.fields import KEYS
@@ -346,16 +347,14 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     old = bool(d.given("deepspeed"))
     if old:
         d.assume("flash", False, "Megatron-DeepSpeed's own attention, which keeps the scores")
-    hidden = [
-        name
-        for name, key in (("data", "overlap"), ("tensor", "overlap_tensor"), ("experts", "overlap_experts"))
-        if d.given(key)
-    ]
+    hidden = overlaps(
+        data=d.given("overlap"), tensor=d.given("overlap_tensor"), experts=d.given("overlap_experts")
+    )
     by = catalog.training_software(
         "megatron-core",
         sequence_parallel=parallel or tp == 1,
         attention="scores" if old else "fused",
-        overlaps="+".join(hidden),
+        overlaps=hidden,
         gradients="separate" if old or d.given("unfused") else "fused",
         context="gather" if comm in ("allgather", "all_gather") else "ring",
         loss="fused" if fused else "plain",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.calibration import products
+from engine.catalog.software import CHOICES
 from engine.mechanism import (
     collectives,
     compute,
@@ -113,7 +114,7 @@ DOMAIN = dict(
     flash=st.booleans(),
     by_operators=st.booleans(),
     again=st.sampled_from([0.0, 1.0]),
-    kernels=st.sampled_from(compute.KERNELS),
+    kernels=st.sampled_from(CHOICES["kernels"]),
     fused=st.booleans(),
     width=whole,
     products=st.sampled_from([s.attention for s in SHAPES]),
