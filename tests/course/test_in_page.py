@@ -153,8 +153,10 @@ def test_the_page_says_what_python_says_of_bad_input(tmp_path, site):
         ("def f(a, b):\n    for x in a:\n        pass\n    else:\n        return b\n", "else of a loop"),
         ("@dataclass\nclass A(m.B):\n    a: int\n", "m.B's fields above it"),
         (
-            "@dataclass\nclass B:\n    b: int\n    def __post_init__(self):\n        pass\n"
-            "@dataclass\nclass A(B):\n    a: int\n",
+            (
+                "@dataclass\nclass B:\n    b: int\n    def __post_init__(self):\n        pass\n"
+                "@dataclass\nclass A(B):\n    a: int\n"
+            ),
             "B's fields above it",
         ),
     ],
