@@ -1,9 +1,12 @@
 """With Python behind the page: the same values, one socket, and a server that goes and comes back."""
 
 import json
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
+from engine.base import built
 from tests import states
 from tests.browser.conftest import Visit
 from tests.browser.hands import Hand, lessons
@@ -58,6 +61,22 @@ def test_the_served_answer_comes_from_python(visit, served):
     hand = Hand(window.go(f"{served}{slug}/"), slug)
     name = hand.slider()
     hand.says(**{name: hand.drag(name, 2)})
+
+
+def test_every_page_of_the_site_is_served(served):
+    """Panel and Bokeh have routes of their own, which come before the site's."""
+    pages = [path.parent.relative_to(built.SITE).as_posix() for path in built.SITE.rglob("index.html")]
+    assert len(pages) > 90 and "components" in pages
+    for page in pages:
+        with urlopen(f"{served}{page}/" if page != "." else served) as answer:
+            assert answer.status == 200 and b"<html" in answer.read(500), page
+
+
+@pytest.mark.parametrize("path", ["this/A/css/b", "os/path/__css__/c", "..%2f..%2fetc/passwd/css/d"])
+def test_no_address_names_a_module_to_import(served, path):
+    with pytest.raises(HTTPError) as error:
+        urlopen(f"{served}components/{path}")
+    assert error.value.code == 404
 
 
 @pytest.mark.parametrize("slug", states.daily([slug for slug, cls in all_widgets().items() if cls.in_page]))

@@ -13,6 +13,7 @@ import bokeh
 from bokeh.server.urls import per_app_patterns
 from bokeh.server.views.ws import WSHandler
 from bokeh.util.token import generate_jwt_token, generate_session_id
+from panel.io.server import ComponentResourceHandler
 from tornado.web import RequestHandler
 
 from engine.base.built import SITE
@@ -125,7 +126,16 @@ def only_the_socket(patterns: list[tuple]) -> list[tuple[str, type[RequestHandle
     return [(sockets[0], Socket)]
 
 
+def of_the_site(handler: RequestHandler, path: str) -> None:
+    """Answers what lies below components/ with the site's page of that name. Panel's route to it comes before
+    all others, and would import whatever module an address names."""
+    handler.__class__ = Served
+    handler.get(f"components/{path}")
+
+
 per_app_patterns[:] = only_the_socket(per_app_patterns)
+for verb in ("get", "head"):
+    setattr(ComponentResourceHandler, verb, of_the_site)
 ROUTES = [
     (r"/live/token", Token),
     (r"/live/health", Health),
