@@ -39,9 +39,10 @@ def find(name: str) -> Any:
 
 
 def argument(parameter: inspect.Parameter) -> str:
-    """One argument with its type and its default."""
+    """One argument with its type and its default; ``...`` for one that is made when it is asked for."""
     default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-    return f"{parameter.name}: {parameter.annotation}{default}"
+    stars = "**" if parameter.kind == parameter.VAR_KEYWORD else ""
+    return f"{stars}{parameter.name}: {parameter.annotation}{default.replace('<factory>', '...')}"
 
 
 def signature(name: str, thing: Any) -> str:

@@ -41,6 +41,8 @@ def test_a_signature_says_what_goes_by_name():
     text = api.signature("collective", engine.collective)
     assert text.splitlines()[3] == "    *," and text.endswith(") -> Collective")
     assert api.signature("gpu", engine.gpu) == "system_ml.gpu(key: str) -> Gpu"
+    assert api.signature("software", engine.software).endswith("(key: str, **changes: object) -> Software")
+    assert "    software: TrainingSoftware = ...," in api.signature("Job", engine.Job).splitlines()
 
 
 def test_an_unknown_name_stops_the_build_with_the_names_there_are():
