@@ -19,18 +19,39 @@ import numpy as np
 from engine.base import check, hashing, ops
 from engine.base.types import Real
 from engine.catalog.layers import (
-    ATTENTIONS,
-    MLPS,
     DenseMlp,
     ExpertsMlp,
     GroupedAttention,
     LatentAttention,
+    LatentExpertsMlp,
     LayerGroup,
     Window,
     divisors,
 )
+from engine.catalog.mixers import (
+    CompressedAttention,
+    IndexedGroupedAttention,
+    IndexedLatentAttention,
+    Indexer,
+    LinearAttention,
+    Mixer,
+    NoAttention,
+    StateSpace,
+)
 
 NUMBER = (int, float, np.number)
+# the kinds of a layer's parts by the names that a table may give them
+ATTENTIONS: dict[str, type] = {
+    "grouped": GroupedAttention,
+    "latent": LatentAttention,
+    "linear": LinearAttention,
+    "state space": StateSpace,
+    "indexed latent": IndexedLatentAttention,
+    "indexed grouped": IndexedGroupedAttention,
+    "compressed": CompressedAttention,
+    "none": NoAttention,
+}
+MLPS: dict[str, type] = {"dense": DenseMlp, "experts": ExpertsMlp, "latent experts": LatentExpertsMlp}
 # no model has more of the first than of the second
 AT_MOST = {
     "windowed_layers": "layers",
@@ -80,15 +101,20 @@ class Model:
     year: int = 0
     published_params: float = 0.0
     published_active_params: float = 0.0
+    counted_params: int = 0  # by a library that builds the model, to the last one
+    mtp_modules: int = 0  # that predict further tokens; in no count
+    also: tuple[str, ...] = ()  # names of checkpoints that have this shape
+    inferred: tuple[str, ...] = ()  # fields that no source names, found from a sibling and held by the count
     source: str = ""
     checked: str = ""
     note: str = ""
-    # what one looks up, found once: how many layers it has; the attention of the first; the MLP of layers
-    # without experts, and the experts of those with some
+    # what one looks up, found once: how many layers it has; the attention of the first, of those that read a
+    # cache where there are some; the MLP of layers without experts, and the experts of those with some
     depth: Real = field(init=False, repr=False, compare=False, default=0)
     attention: Any = field(init=False, repr=False, compare=False, default=None)
     dense: Any = field(init=False, repr=False, compare=False, default=None)
     moe: Any = field(init=False, repr=False, compare=False, default=None)
+    mixes: bool = field(init=False, repr=False, compare=False, default=False)  # has a kind of ``mixers``
     hashed: int | None = field(init=False, repr=False, compare=False, default=None)
 
     __hash__ = hashing.once
@@ -98,14 +124,18 @@ class Model:
         if not self.layers:
             raise ValueError("layers must be at least one group of layers, got none")
         first, others = self.layers[0], self.layers[1:]
-        dense = [group.mlp for group in self.layers if not group.mlp.routed]
+        plain = [group.mlp for group in self.layers if not group.mlp.routed]
+        dense = [mlp for mlp in plain if not _is_none(mlp.width)]
         moe = [group.mlp for group in self.layers if group.mlp.routed]
         with check.trusted():
             # one without any width, or any experts, for a kind of block that no layer has
             dense.append(DenseMlp(self.hidden, 0, first.mlp.gated, first.mlp.biases))
             moe.append(ExpertsMlp(self.hidden, 0, 0, 0, gated=first.mlp.gated, biases=first.mlp.biases))
         object.__setattr__(self, "depth", first.count + sum(group.count for group in others))
-        object.__setattr__(self, "attention", first.attention)
+        mixers = [is_mixer(group.attention) for group in self.layers]
+        reads = (group.attention for group, mixes in zip(self.layers, mixers) if not mixes)
+        object.__setattr__(self, "attention", next(reads, first.attention))
+        object.__setattr__(self, "mixes", True in mixers)
         object.__setattr__(self, "dense", dense[0])
         object.__setattr__(self, "moe", moe[0])
 
@@ -141,6 +171,12 @@ class Model:
     def cache_bytes_per_token(self, bytes_per_value: Real = 2.0) -> Real:
         """Bytes that a token of context takes in all caches, while it is within every window."""
         return sum(count * kind.cached for count, kind in attentions(self)) * bytes_per_value
+
+    @property
+    def state_bytes_per_sequence(self) -> Real:
+        """Bytes that a sequence keeps whatever its length: the states of linear attention and state spaces,
+        and the windows of compressed attention."""
+        return state_bytes(self)
 
     @property
     def heads(self) -> Real:
@@ -378,7 +414,7 @@ class Grouping:
 
 SIZES = tuple(ModelSizes.__annotations__)
 # a model's fields beside its layers
-FOUND = ("depth", "attention", "dense", "moe", "hashed")
+FOUND = ("depth", "attention", "dense", "moe", "mixes", "hashed")
 OWN = tuple(name for name in Model.__annotations__ if name not in ("layers", *FOUND))
 # the numbers that describe a model, by name, and whether they are whole or truths
 KINDS = {
@@ -386,6 +422,9 @@ KINDS = {
     for name, kind in (Model.__annotations__ | ModelSizes.__annotations__).items()
     if kind in ("int", "bool")
 }
+
+
+LISTS = ("also", "inferred")
 
 
 def _is_none(number: Real) -> bool:
@@ -396,7 +435,7 @@ def _is_none(number: Real) -> bool:
 def described(key: str, name: str, **given: Any) -> Model:
     """A model from the short keys of ``ModelSizes`` and the fields of ``Model``; or, with ``groups``, from
     tables of layers as ``group_from`` reads them."""
-    given = {one: _whole(value) for one, value in given.items()}
+    given = {one: tuple(value) if one in LISTS else _whole(value) for one, value in given.items()}
     if "groups" in given:
         layers = tuple(group_from(given["hidden"], table) for table in given["groups"])
         count = sum(group.count for group in layers)
@@ -444,6 +483,9 @@ def _part(name: str, hidden: int, table: Mapping[str, Any], kinds: Mapping[str, 
     unknown = [name for name in given if name not in allowed]
     if unknown:
         raise ValueError(f"{kind} {name} may have {', '.join(allowed)}; got {unknown[0]!r}")
+    if "indexer" in given:
+        indexer = {"query_rank": given.get("q_lora", hidden), "top": given.get("top", 0)}
+        given["indexer"] = Indexer(hidden=hidden, **(indexer | given["indexer"]))
     return kinds[kind](hidden=hidden, **given)
 
 
@@ -483,6 +525,15 @@ def sizes_of(model: Model) -> dict[str, Any]:
     if not same:
         raise ValueError(f"{model.key} has layers that the short keys of a model do not describe")
     return found
+
+
+def in_short_keys(model: Model) -> bool:
+    """Whether the short keys describe a model's layers."""
+    try:
+        sizes_of(model)
+    except (ValueError, AttributeError):
+        return False
+    return True
 
 
 def resized(model: Model, **sizes: Any) -> Model:
@@ -601,6 +652,21 @@ def attentions(model: Any) -> tuple[tuple[Real, Any], ...]:
 def attended(model: Any) -> tuple[tuple[Real, tuple[Any, Any]], ...]:
     """(how many layers, (their attention, its window or None)) for each different pair."""
     return _views(model, "attended", lambda group: (group.attention, group.window))
+
+
+def is_mixer(attention: Any) -> bool:
+    """Whether attention is of a kind of ``catalog.mixers``, which says itself what it does with a context."""
+    return _family(attention) == Mixer.family
+
+
+def has_mixers(model: Any) -> bool:
+    """Whether any layer's attention is of a kind of ``catalog.mixers``."""
+    return any(is_mixer(kind) for _, kind in attentions(model))
+
+
+def state_bytes(model: Any) -> Real:
+    """Bytes that a sequence keeps in all layers, whatever its length."""
+    return sum(count * kind.state_bytes for count, kind in attentions(model) if is_mixer(kind))
 
 
 def mlps(model: Any) -> tuple[tuple[Real, Any], ...]:

@@ -75,7 +75,7 @@ def split(
         products_s = inference.products_s(size, batch, tp, weight_bytes, chip) + inference.head_s(
             size, batch, tp, chip
         )
-        cache = memory.kv_bytes(size, context, batch, kv_value_bytes) / inference.kv_shards(size, tp)
+        cache = inference.kept_bytes(size, context, batch, kv_value_bytes, tp)
         cache_s = cache / chip.decode.memory_bytes_per_s
         attention_s = inference.attention_s(size, batch, context, tp, kv_value_bytes, chip)
         starts_s = inference.starts_s(size, chip)
@@ -117,8 +117,10 @@ def room(
     embeddings = size.embedding_params + size.head_params
     weights = ((size.total_params - embeddings) * weight_bytes + embeddings * embedding_bytes) / tp
     with check.trusted():
-        shards = ops.minimum(inference.kv_shards(size, tp) * head_copies, tp)
-        user = head_copies * memory.kv_bytes(size, context, 1.0, kv_value_bytes) / shards
+        user = inference.kept_bytes(size, context, 1.0, kv_value_bytes, tp)
+        if not ops.is_zero(head_copies - 1.0):
+            shards = ops.minimum(inference.kv_shards(size, tp) * head_copies, tp)
+            user = head_copies * memory.kv_bytes(size, context, 1.0, kv_value_bytes) / shards
     free = memory.server_bytes(gpu) - weights
     return Room(weights, user, ops.maximum(0.0, ops.floor(free / user)))
 

@@ -76,6 +76,11 @@ def lost(run: ExportedRun, words: Any) -> list:
         lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
     if run.recompute_layers and run.recompute_layers % run.chunks:
         lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
+    if models.has_mixers(run.model):
+        lines.append(
+            "  # linear attention, state spaces, indexers and compressed tokens are not in these arguments:\n"
+            "  # what they start is another model\n"
+        )
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
     return lines
