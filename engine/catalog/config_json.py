@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -547,13 +546,11 @@ def small_epsilon(config: dict) -> bool:
     return isinstance(value, float) and value < LARGE_EPSILON
 
 
-# what Python's json writes for a number without bounds, which JSON does not know
-UNBOUNDED = re.compile(r"(?<=[\[:,\s])-?Infinity(?=\s*[,\]}])")
-
-
 def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
     """A model from the text of a config.json."""
-    config = _config(UNBOUNDED.sub("1e308", text))
+    config = _config(
+        text.replace("Infinity", "1e308")
+    )  # as Python's json writes it, which JSON does not know
     inner = config.get(INNER)
     config = {**config, **inner} if isinstance(inner, dict) else config
     beyond = config_layers.reaches_beyond(config)

@@ -333,7 +333,7 @@ def _full(config: Config, sizes: Config) -> Table:
         }
         if config.get("mla_use_output_gate"):
             table["gate_width"] = heads * int(sizes["v_dim"])
-        return table | _indexed(config, table)
+        return _indexed(config, table)
     width = int(sizes["head_dim"])
     table = {"kind": "grouped", "heads": heads, "kv_heads": int(sizes["kv_heads"]), "head_dim": width}
     table["qkv_bias"] = biased
@@ -343,14 +343,14 @@ def _full(config: Config, sizes: Config) -> Table:
 
 
 def _indexed(config: Config, table: Table) -> Table:
-    """What an indexer adds to latent attention; nothing where there is none."""
+    """Latent attention over what an indexer picks, where the file has one."""
     if config.get("index_n_heads") is None:
-        return {}
+        return table
     indexer: Table = {"heads": whole(config, "index_n_heads"), "dim": whole(config, "index_head_dim")}
     pooled = whole(config, "index_kpool", 1)
     if pooled > 1:
         indexer |= {"pooled": pooled, "pool_rank": 1}
-    return {"kind": "indexed latent", "indexer": indexer, "top": whole(config, "index_topk")}
+    return {"kind": "indexed", "over": table, "indexer": indexer, "top": whole(config, "index_topk")}
 
 
 def _global(config: Config, sizes: Config) -> Table:
@@ -448,8 +448,9 @@ def _sparse(config: Config, sizes: Config) -> Table:
     block = whole(found, "sparse_block_size", whole(found, "index_block_size", 128))
     blocks = whole(found, "sparse_topk_blocks", whole(found, "index_topk_blocks", 16))
     local = whole(found, "sparse_local_block", whole(found, "index_local_blocks", 1), 0)
-    return _full(config, sizes) | {
-        "kind": "indexed grouped",
+    return {
+        "kind": "indexed",
+        "over": _full(config, sizes),
         "top": block * (blocks + local),
         "indexer": {
             "heads": whole(found, "sparse_num_index_heads", whole(found, "index_n_heads", 4)),
@@ -481,7 +482,7 @@ def _experts(config: Config, sizes: Config) -> Table:
     latent = config.get("moe_latent_size") or config.get("routed_expert_hidden_size")
     idle = config.get("zero_expert_num")
     table: Table = {
-        "kind": "latent experts" if latent or idle else "experts",
+        "kind": "experts",
         "experts": int(sizes["experts"]),
         "top_k": int(sizes["top_k"]),
         "width": int(sizes["expert_ffn"]),

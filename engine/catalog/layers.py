@@ -260,7 +260,11 @@ class DenseMlp:
 @dataclass(frozen=True)
 class ExpertsMlp:
     """A mixture of experts: a router sends each token to ``top_k`` of them, and every token goes to the
-    shared ones."""
+    shared ones.
+
+    Tokens may be projected to a narrower ``latent`` before the routed experts, and back after (Nemotron 3,
+    Kimi K3); the router may also pick ``idle_experts``, which give a token back as it is (LongCat-Flash).
+    """
 
     hidden: int
     experts: int
@@ -273,6 +277,8 @@ class ExpertsMlp:
     router_bias: bool = False
     gated: bool = True
     biases: bool = False
+    latent: int = 0  # 0: tokens keep their width
+    idle_experts: int = 0
 
     family = "experts"  # kinds of a family stand for each other in a choice among models
     routed = True
@@ -282,67 +288,8 @@ class ExpertsMlp:
             check.whole(0, experts=self.experts, top_k=self.top_k, expert_ffn=self.width)
             check.whole(0, shared_experts=self.shared_experts, shared_ffn=self.shared_width)
             check.whole(0, expert_groups=self.groups, top_groups=self.top_groups)
+            check.whole(0, latent=self.latent, idle_experts=self.idle_experts)
             check.between(0, 1, gated=self.gated, biases=self.biases, router_bias=self.router_bias)
-
-    @property
-    def inside(self) -> Real:
-        """Width of a token as routed experts get it."""
-        return self.hidden
-
-    @property
-    def used(self) -> Real:
-        """Routed experts that a token meets."""
-        return self.top_k
-
-    @property
-    def expert(self) -> DenseMlp:
-        """One routed expert."""
-        return DenseMlp(self.hidden, self.width, self.gated, self.biases)
-
-    @property
-    def shared(self) -> DenseMlp:
-        """All shared experts as one MLP, as their products are computed."""
-        return DenseMlp(self.hidden, self.shared_experts * self.shared_width, self.gated, self.biases)
-
-    @property
-    def matrices(self) -> Real:
-        """Weights that a token is multiplied by: its experts', the shared ones' and the router's."""
-        width = self.top_k * self.width + self.shared_experts * self.shared_width
-        return self.hidden * ((2 + self.gated) * width + self.experts)
-
-    @property
-    def unrouted(self) -> Real:
-        """Parameters outside of routed experts: the shared ones and the router."""
-        biased = (self.biases > 0) | (self.router_bias > 0)
-        router = self.hidden * self.experts + ops.where(biased, self.experts, 0)
-        one = DenseMlp(self.hidden, self.shared_width, self.gated, self.biases)
-        return self.shared_experts * one.parameters + router
-
-    @property
-    def parameters(self) -> Real:
-        """All of them."""
-        return self.experts * self.expert.parameters + self.unrouted
-
-    @property
-    def active(self) -> Real:
-        """Parameters that one token uses."""
-        return self.top_k * self.expert.parameters + self.unrouted
-
-
-@dataclass(frozen=True)
-class LatentExpertsMlp(ExpertsMlp):
-    """Experts of which some are no more than names: tokens are projected to a narrower ``latent`` before the
-    routed experts, and back after (Nemotron 3, Kimi K3); ``idle_experts``, which the router may pick too,
-    give a token back as it is (LongCat-Flash)."""
-
-    latent: int = 0  # 0: tokens keep their width
-    idle_experts: int = 0
-    extra_params: int = 0  # norms around the latent
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not check.is_trusted():
-            check.whole(0, latent=self.latent, idle_experts=self.idle_experts, extra_params=self.extra_params)
 
     @property
     def inside(self) -> Real:
@@ -351,13 +298,20 @@ class LatentExpertsMlp(ExpertsMlp):
 
     @property
     def used(self) -> Real:
-        """Routed experts that a token meets on average, if all of the router's choices are equally likely."""
+        """Routed experts that a token meets; on average, if the router likes idle ones as much."""
+        if not self.idle_experts:
+            return self.top_k
         return self.top_k * self.experts / (self.experts + self.idle_experts)
 
     @property
     def expert(self) -> DenseMlp:
         """One routed expert."""
         return DenseMlp(self.inside, self.width, self.gated, self.biases)
+
+    @property
+    def shared(self) -> DenseMlp:
+        """All shared experts as one MLP, as their products are computed."""
+        return DenseMlp(self.hidden, self.shared_experts * self.shared_width, self.gated, self.biases)
 
     @property
     def projections(self) -> tuple[Projection, ...]:
@@ -368,17 +322,26 @@ class LatentExpertsMlp(ExpertsMlp):
 
     @property
     def matrices(self) -> Real:
-        """Weights that a token is multiplied by, the latent's among them."""
-        gates, passed = 2 + self.gated, 2 * self.hidden * self.latent
-        routed = gates * self.inside * self.used * self.width
-        shared = gates * self.hidden * self.shared_experts * self.shared_width
-        return routed + shared + passed + self.hidden * (self.experts + self.idle_experts)
+        """Weights that a token is multiplied by: its experts', the shared ones', the router's, and those into
+        the latent and back."""
+        routed = self.inside * self.used * self.width
+        shared = self.hidden * self.shared_experts * self.shared_width
+        router = self.hidden * (self.experts + self.idle_experts)
+        return (2 + self.gated) * (routed + shared) + router + 2 * self.hidden * self.latent
 
     @property
     def unrouted(self) -> Real:
-        """Parameters outside of routed experts: the shared ones, the router and the latent's matrices."""
-        more = 2 * self.hidden * self.latent + self.hidden * self.idle_experts + self.extra_params
-        return super().unrouted + more
+        """Parameters outside of routed experts: the shared ones, the router, and those of the latent."""
+        biased = (self.biases > 0) | (self.router_bias > 0)
+        chosen = self.experts + self.idle_experts
+        router = self.hidden * chosen + ops.where(biased, self.experts, 0)
+        one = DenseMlp(self.hidden, self.shared_width, self.gated, self.biases)
+        return self.shared_experts * one.parameters + router + 2 * self.hidden * self.latent
+
+    @property
+    def parameters(self) -> Real:
+        """All of them."""
+        return self.experts * self.expert.parameters + self.unrouted
 
     @property
     def active(self) -> Real:

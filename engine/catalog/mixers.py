@@ -302,7 +302,6 @@ class Indexer:
     query_rank: int
     heads: int
     dim: int
-    top: int  # tokens that are read
     pooled: int = 1  # tokens that one key stands for
     pool_rank: int = 0  # extra weights a key's channel has for pooling, times hidden
     norm_params: int = 2  # of the key's norm, a channel
@@ -342,120 +341,109 @@ class Indexer:
 
 
 @dataclass(frozen=True)
-class IndexedLatentAttention(LatentAttention):
-    """Latent attention over the tokens that an indexer picks (DeepSeek-V3.2, GLM-5)."""
+class IndexedAttention(Mixer):
+    """Attention ``over`` the ``top`` tokens that an indexer picks of all before: latent (DeepSeek-V3.2,
+    GLM-5) or grouped (MiniMax-M3)."""
 
+    hidden: int
+    over: LatentAttention | GroupedAttention  # as it would read all of them
+    top: int
     indexer: Indexer | None = None  # None: the layer reads what an earlier layer's indexer picked
-    top: int = 2048
 
-    family = "mixer"
     kernels = 3.0  # scores, the best of them, attention
     reached = (
         1.0  # DeepSeek's sparse kernel reaches the rate of its dense one (FlashMLA, 640 TFLOP/s on H800)
     )
     state_bytes = 0.0
 
+    def __post_init__(self) -> None:
+        if not check.is_trusted():
+            check.whole(top=self.top)
+
+    @property
+    def latent(self) -> bool:
+        """Whether keys and values are projected up from latents."""
+        return self.over.latent
+
+    @property
+    def extra_params(self) -> Real:
+        """What an entry's note says besides."""
+        return self.over.extra_params
+
+    @property
+    def heads(self) -> Real:
+        """Heads of queries."""
+        return self.over.heads
+
+    @property
+    def kv_heads(self) -> Real:
+        """Heads of keys and values."""
+        return self.over.kv_heads
+
+    @property
+    def key_heads(self) -> Real:
+        """Heads of keys and values as the kernel reads them in training."""
+        return self.over.key_heads
+
+    @property
+    def head_dim(self) -> Real:
+        """Width of a head."""
+        return self.over.head_dim
+
+    @property
+    def qk_dim(self) -> Real:
+        """Width of one head's query, and of its key."""
+        return self.over.qk_dim
+
+    @property
+    def value_dim(self) -> Real:
+        """Width of one head's value."""
+        return self.over.value_dim
+
     @property
     def cached(self) -> Real:
-        """Values of a token in the cache of one layer: the latent, the rotary key, and the indexer's key."""
-        return self.kv_lora + self.rope_dim + (self.indexer.cached if self.indexer else 0)
+        """Values of a token in the cache of one layer, the indexer's key among them."""
+        return self.over.cached + (self.indexer.cached if self.indexer else 0)
 
     @property
     def matrices(self) -> Real:
-        """Weights of latent attention, and of its indexer."""
-        return super().matrices + (self.indexer.matrices if self.indexer else 0)
+        """Weights of the attention, and of its indexer."""
+        return self.over.matrices + (self.indexer.matrices if self.indexer else 0)
 
     @property
     def parameters(self) -> Real:
-        """Those of latent attention, and of its indexer."""
-        more = self.indexer.parameters - self.indexer.matrices if self.indexer else 0
-        return super().parameters + more
+        """Those of the attention, and of its indexer."""
+        return self.over.parameters + (self.indexer.parameters if self.indexer else 0)
 
     @property
     def projections(self) -> tuple[Projection, ...]:
-        """Those of latent attention, and of its indexer."""
-        return (*super().projections, *(self.indexer.projections if self.indexer else ()))
+        """Those of the attention, and of its indexer."""
+        return (*self.over.projections, *(self.indexer.projections if self.indexer else ()))
 
     def decoding(self, context: Real, value_bytes: Real = 2.0) -> Work:
-        """One new token, with the up-projections absorbed: each head reads the latents of the tokens that
-        were picked; the indexer reads a key for every token."""
-        read = ops.minimum(context * 1.0, self.top * 1.0)
-        pairs = 2.0 * self.heads * (2 * self.kv_lora + self.rope_dim)
-        latents = read * (self.kv_lora + self.rope_dim) * value_bytes
-        if not self.indexer:
-            return Work(pairs * read, 0.0, 0.0, latents)
-        keys = context / self.indexer.pooled
-        return Work(
-            pairs * read, 0.0, self.indexer.flops(keys), latents + self.indexer.dim * keys * value_bytes
-        )
+        """One new token: of the picked tokens each head reads the latent (with the up-projections absorbed),
+        or its group's key and value; the indexer reads a key for every token."""
+        read, over = ops.minimum(context * 1.0, self.top * 1.0), self.over
+        keys = context / self.indexer.pooled if self.indexer else 0.0 * context
+        scored = self.indexer.flops(keys) if self.indexer else 0.0
+        scored_bytes = self.indexer.dim * keys * value_bytes if self.indexer else 0.0
+        read_bytes = read * over.cached * value_bytes
+        if over.latent:  # every rank reads the latents
+            pairs = 2.0 * over.heads * (2 * over.kv_lora + over.rope_dim)
+            return Work(pairs * read, 0.0, scored, read_bytes + scored_bytes)
+        return Work(4.0 * over.heads * over.head_dim * read, read_bytes, scored, scored_bytes)
 
     def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
         """A whole sequence: each token reads what was picked of those before it, and is scored against all of
         them."""
-        pairs = 2.0 * self.heads * (self.qk_dim + self.value_dim)
-        moved = 2.0 * 2.0 * self.heads * (self.qk_dim + self.value_dim)
+        over = self.over
+        pairs = 2.0 * over.heads * (over.qk_dim + over.value_dim)
+        moved = 2.0 * (over.heads + over.key_heads) * (over.qk_dim + over.value_dim)
         scored = self.indexer.flops(seq / 2.0 / self.indexer.pooled) if self.indexer else 0.0
         return Work(seq * pairs * seen(self.top, seq), seq * moved, seq * scored, 0.0)
 
     def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Every token's latent, rotary key and indexer's key."""
-        return context * self.cached * value_bytes
-
-
-@dataclass(frozen=True)
-class IndexedGroupedAttention(GroupedAttention):
-    """Grouped attention over the blocks of tokens that an indexer picks (MiniMax-M3)."""
-
-    indexer: Indexer | None = None
-    top: int = 2048
-
-    family = "mixer"
-    kernels = 3.0  # scores, the best of them, attention
-    reached = (
-        1.0  # DeepSeek's sparse kernel reaches the rate of its dense one (FlashMLA, 640 TFLOP/s on H800)
-    )
-    state_bytes = 0.0
-
-    @property
-    def cached(self) -> Real:
-        """Keys and values, and the indexer's key."""
-        return 2 * self.kv_heads * self.head_dim + (self.indexer.cached if self.indexer else 0)
-
-    @property
-    def matrices(self) -> Real:
-        """Weights of grouped attention, and of its indexer."""
-        return super().matrices + (self.indexer.matrices if self.indexer else 0)
-
-    @property
-    def parameters(self) -> Real:
-        """Those of grouped attention, and of its indexer."""
-        more = self.indexer.parameters - self.indexer.matrices if self.indexer else 0
-        return super().parameters + more
-
-    @property
-    def projections(self) -> tuple[Projection, ...]:
-        """Those of grouped attention, and of its indexer."""
-        return (*super().projections, *(self.indexer.projections if self.indexer else ()))
-
-    def decoding(self, context: Real, value_bytes: Real = 2.0) -> Work:
-        """One new token: keys and values of the blocks that were picked, and the indexer's key of every
-        token."""
-        read = ops.minimum(context * 1.0, self.top * 1.0)
-        pairs = 4.0 * self.heads * self.head_dim * read
-        moved = 2.0 * self.kv_heads * self.head_dim * read * value_bytes
-        scored = self.indexer.flops(context) if self.indexer else 0.0
-        keys = self.indexer.dim * context * value_bytes if self.indexer else 0.0
-        return Work(pairs, moved, scored, keys)
-
-    def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
-        """A whole sequence."""
-        pairs = 4.0 * self.heads * self.head_dim * seen(self.top, seq)
-        moved = 4.0 * (self.heads + self.kv_heads) * self.head_dim
-        scored = self.indexer.flops(seq / 2.0) if self.indexer else 0.0
-        return Work(seq * pairs, seq * moved, seq * scored, 0.0)
-
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Every token's keys, values and indexer's key."""
+        """What every token leaves in the cache."""
         return context * self.cached * value_bytes
 
 

@@ -23,15 +23,13 @@ from engine.catalog.layers import (
     ExpertsMlp,
     GroupedAttention,
     LatentAttention,
-    LatentExpertsMlp,
     LayerGroup,
     Window,
     divisors,
 )
 from engine.catalog.mixers import (
     CompressedAttention,
-    IndexedGroupedAttention,
-    IndexedLatentAttention,
+    IndexedAttention,
     Indexer,
     LinearAttention,
     Mixer,
@@ -46,12 +44,11 @@ ATTENTIONS: dict[str, type] = {
     "latent": LatentAttention,
     "linear": LinearAttention,
     "state space": StateSpace,
-    "indexed latent": IndexedLatentAttention,
-    "indexed grouped": IndexedGroupedAttention,
+    "indexed": IndexedAttention,
     "compressed": CompressedAttention,
     "none": NoAttention,
 }
-MLPS: dict[str, type] = {"dense": DenseMlp, "experts": ExpertsMlp, "latent experts": LatentExpertsMlp}
+MLPS: dict[str, type] = {"dense": DenseMlp, "experts": ExpertsMlp}
 # no model has more of the first than of the second
 AT_MOST = {
     "windowed_layers": "layers",
@@ -420,7 +417,7 @@ OWN = tuple(name for name in Model.__annotations__ if name not in ("layers", *FO
 KINDS = {
     name: kind
     for name, kind in (Model.__annotations__ | ModelSizes.__annotations__).items()
-    if kind in ("int", "bool")
+    if kind in ("int", "bool") and name not in FOUND
 }
 
 
@@ -483,9 +480,11 @@ def _part(name: str, hidden: int, table: Mapping[str, Any], kinds: Mapping[str, 
     unknown = [name for name in given if name not in allowed]
     if unknown:
         raise ValueError(f"{kind} {name} may have {', '.join(allowed)}; got {unknown[0]!r}")
+    if "over" in given:
+        given["over"] = _part(name, hidden, given["over"], kinds)
     if "indexer" in given:
-        indexer = {"query_rank": given.get("q_lora", hidden), "top": given.get("top", 0)}
-        given["indexer"] = Indexer(hidden=hidden, **(indexer | given["indexer"]))
+        rank = given["over"].q_lora or hidden
+        given["indexer"] = Indexer(hidden=hidden, **({"query_rank": rank} | given["indexer"]))
     return kinds[kind](hidden=hidden, **given)
 
 
@@ -494,6 +493,9 @@ OF_MOE = ("experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn")
 
 def sizes_of(model: Model) -> dict[str, Any]:
     """The short keys that describe a model's layers; ValueError for one that they cannot describe."""
+    undescribed = f"{model.key} has layers that the short keys of a model do not describe"
+    if model.mixes:
+        raise ValueError(undescribed)
     attention, moe = model.attention, model.moe
     window = next((group.window for group in model.layers if group.window), None)
     first, every = expert_places(model)
@@ -523,7 +525,7 @@ def sizes_of(model: Model) -> dict[str, Any]:
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"{model.key} has layers that the short keys of a model do not describe")
+        raise ValueError(undescribed)
     return found
 
 
@@ -531,7 +533,7 @@ def in_short_keys(model: Model) -> bool:
     """Whether the short keys describe a model's layers."""
     try:
         sizes_of(model)
-    except (ValueError, AttributeError):
+    except ValueError:
         return False
     return True
 

@@ -240,8 +240,9 @@ def _routed(share: Real, mlp: Any) -> Routed:
 
 
 def _latent_products(mlp: Any) -> tuple[Product, ...]:
-    """The products that bring tokens to a narrower width before the routed experts, and back."""
-    if not isinstance(mlp, layers.LatentExpertsMlp):
+    """The products that bring tokens to a narrower width before the routed experts, and back; none in a
+    choice among models, of which none has them."""
+    if hasattr(type(mlp), "__each__"):
         return ()
     return _products(mlp.projections, mlp.projections)
 

@@ -43,7 +43,7 @@ MAMBA = {"kind": "state space", "heads": 8, "head_dim": 4, "state": 16, "groups"
 MAMBA_PARAMS = H * (64 + 64 + 8) + 5 * 96 + 24 + 32 + 32 * H
 LATENT = {"heads": 8, "kv_lora": 32, "rope_dim": 4, "nope_dim": 12, "v_dim": 10, "q_lora": 24}
 PLAIN_LATENT = {"kind": "latent", **LATENT}
-INDEXED = {"kind": "indexed latent", **LATENT, "top": 16, "indexer": {"heads": 2, "dim": 8}}
+INDEXED = {"kind": "indexed", "over": PLAIN_LATENT, "top": 16, "indexer": {"heads": 2, "dim": 8}}
 INDEXER_PARAMS = 24 * 16 + H * 8 + H * 2 + 2 * 8  # queries from the latent, key, weights, a norm with shift
 
 
@@ -116,7 +116,7 @@ def test_compressed_tokens_counted_by_hand():
 
 def test_latent_experts_counted_by_hand():
     """Tokens of 64 become 16 before eight experts of 32, and 64 after; one choice in three does nothing."""
-    table = {"kind": "latent experts", "experts": 8, "top_k": 3, "width": 32, "latent": 16, "idle_experts": 4}
+    table = {"kind": "experts", "experts": 8, "top_k": 3, "width": 32, "latent": 16, "idle_experts": 4}
     mlp = one(LIGHTNING, table).layers[0].mlp
     assert mlp.parameters == 8 * 3 * 16 * 32 + 2 * H * 16 + H * 12
     assert mlp.used == 2

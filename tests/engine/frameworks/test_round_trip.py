@@ -220,9 +220,11 @@ def test_megatron_s_arguments_hold_the_model_or_say_what_they_leave_out(key):
     one = replace(SILENT, model=m, gpus=8, job=Job(8, 1024), layout=Layout(8))
     text = planned.written(one, one.layout)
     if not models.in_short_keys(m):
-        assert "what they start is another model" in text or "not in these arguments" in text
+        assert "what they start is another model" in text
         return
-    lost = {name: value for name, value in shape(read(text, 8).model).items() if value != shape(m)[name]}
+    beside = ("counted_params", "mtp_modules")  # no part of the shape
+    found = {name: value for name, value in shape(read(text, 8).model).items() if name not in beside}
+    lost = {name: value for name, value in found.items() if value != shape(m)[name]}
     if lost:
         assert set(lost) <= LOST.get(m.family, set()) | LOST["any"], lost
         small = {"extra_params_per_layer", "extra_params", "router_bias", "chunked"}
@@ -240,11 +242,10 @@ LOST = {
         "chunked",
         "norms_per_layer",
         "rotary_base",  # where no source has it; the export then says that it is yours
-        "counted_params",
-        "mtp_modules",
     },
     "PaLM": {"parallel_block", "max_positions"},
     "BLOOM": {"embedding_norm"},
+    "Command": {"parallel_block"},
 }
 
 
