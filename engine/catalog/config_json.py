@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from engine.base.program import program
-from engine.catalog import config_layers
+from engine.catalog import config_layers, stored
 from engine.catalog.models import AT_MOST, KINDS, Model, described
 
 KEYS = (
@@ -548,9 +548,8 @@ def small_epsilon(config: dict) -> bool:
 
 def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
     """A model from the text of a config.json."""
-    config = _config(
-        text.replace("Infinity", "1e308")
-    )  # as Python's json writes it, which JSON does not know
+    # Python's json writes Infinity, which JSON does not know
+    config = _config(text.replace("Infinity", "1e308"))
     inner = config.get(INNER)
     config = {**config, **inner} if isinstance(inner, dict) else config
     beyond = config_layers.reaches_beyond(config)
@@ -569,5 +568,6 @@ def model(text: str, key: str = "config.json", name: str = "the model of config.
         rotary_base=rotary_base(config),
         small_epsilon=small_epsilon(config),
         extra_params=config_layers.tower(config),
+        stored=stored.of_config(config),
         **whole,
     )

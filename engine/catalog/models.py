@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.base import check, hashing, ops
 from engine.base.types import Real
+from engine.catalog import stored
 from engine.catalog.layers import (
     DenseMlp,
     ExpertsMlp,
@@ -93,7 +94,7 @@ class Model:
     extra_params: int = 0  # parts outside the decoder that the published count includes
     checkpoint: str = ""  # its repository on Hugging Face; empty where there is none
     access: str = ""  # "gated" where one has to ask for it
-    stored: str = ""  # the format of its weights there, where that is not 16 or 8 bits
+    stored: str = ""  # the formats of its weights there (``catalog.stored``); empty where all are in 16 bits
     family: str = ""
     year: int = 0
     published_params: float = 0.0
@@ -174,6 +175,11 @@ class Model:
         """Bytes that a sequence keeps whatever its length: the states of linear attention and state spaces,
         and the windows of compressed attention."""
         return state_bytes(self)
+
+    def weight_bytes(self, formats: str | None = None) -> Real:
+        """Bytes of the weights as the checkpoint stores them, or in other ``formats``
+        (``catalog.stored``)."""
+        return weight_bytes(self, self.stored if formats is None else formats)
 
     @property
     def heads(self) -> Real:
@@ -669,6 +675,31 @@ def has_mixers(model: Any) -> bool:
 def state_bytes(model: Any) -> Real:
     """Bytes that a sequence keeps in all layers, whatever its length."""
     return sum(count * kind.state_bytes for count, kind in attentions(model) if is_mixer(kind))
+
+
+def weight_bytes(model: Model, formats: str) -> Real:
+    """Bytes of a model's weights, stored in these formats (``catalog.stored``). Norms, biases, routers,
+    indexers and towers take 2 bytes a value; so do weights of what is left out there."""
+    kinds = stored.parsed(formats)
+    parts = {
+        "experts": routed_parameters(model),
+        "shared": sum(count * mlp.shared.matrices for count, mlp in mlps(model) if is_routed(mlp)),
+        "dense": sum(count * mlp.matrices for count, mlp in mlps(model) if not is_routed(mlp)),
+        "output": sum(
+            count * kind.heads * kind.value_dim * model.hidden for count, kind in attentions(model)
+        ),
+        "ends": (1 if model.tied else 2) * model.vocab * model.hidden,
+    }
+    parts["attention"] = sum(count * kind.matrices for count, kind in attentions(model)) - parts["output"]
+    others = parameters(model) - sum(parts.values())
+    return 2.0 * others + sum(stored.BYTES[kinds[part]] * count for part, count in parts.items())
+
+
+def bytes_of_a_weight(model: Model, formats: str) -> float:
+    """Bytes that a value of a layer takes on average in these formats (``catalog.stored``); embedding and
+    output layer aside, which stay in 16 bits."""
+    ends = embedding_parameters(model) + head_parameters(model)
+    return float((weight_bytes(model, formats) - 2.0 * ends) / (parameters(model) - ends))
 
 
 def mlps(model: Any) -> tuple[tuple[Real, Any], ...]:

@@ -346,7 +346,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     return replace(report, served=answer, extrapolates=_outside(at, answer.extrapolates))
 
 
-def room_of(launch: Launch, at: Machine, stored: str | None) -> ServerRoom:
+def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
     """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
     of its share. A pipeline's stages share both evenly; groups that share experts have caches of their
     own."""
