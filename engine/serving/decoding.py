@@ -127,9 +127,11 @@ def room(
 
 def own_heads(model: Model) -> Real:
     """How many times larger a model's cache would be if every query head had a key and value of its own."""
-    size = shape(model)
-    kind = size.attended[0]
-    return kind.heads * (kind.qk_dim + kind.value_dim) / kind.cached
+    kinds = [one for one in shape(model).attended if one.mixer is None or one.cached]
+    if not any(one.mixer for one in kinds):
+        return kinds[0].heads * (kinds[0].qk_dim + kinds[0].value_dim) / kinds[0].cached
+    own = sum(one.share * one.heads * (one.qk_dim + one.value_dim) for one in kinds)
+    return own / sum(one.share * one.cached for one in kinds)
 
 
 def tokens_per_s_per_gpu(batch: Real, step_s: Real, tp: Real) -> Real:
