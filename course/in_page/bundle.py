@@ -46,7 +46,8 @@ LIBRARY = tuple(
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
-UNUSED = ("source", "checked", "note", "url")  # keys of a table's entry that a page does not need
+# keys of a table's entry that a page does not need: it names a GPU by its key
+UNUSED = ("source", "checked", "note", "url", "aliases", "inferred")
 RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 
 

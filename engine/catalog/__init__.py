@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.units import HOUR
-from engine.catalog import config_json, files
+from engine.catalog import config_json, files, names
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
@@ -23,6 +23,9 @@ from engine.catalog.software import ServingSoftware, Software, TrainingSoftware,
 
 if TYPE_CHECKING:
     from engine.catalog.software import Program
+
+
+ON_DEMAND = "on demand"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Price:
     provider: str
     dollars_per_hour: float
     date: str
+    terms: str = ON_DEMAND  # or "spot", or "contract"
     source: str = ""
     checked: str = ""
     note: str = ""
@@ -201,14 +205,33 @@ def compiled_steps() -> dict[str, CompiledStep]:
     return _load("compiled.toml", CompiledStep)
 
 
-def gpu(key: str) -> Gpu:
-    """The GPU of this key; an unknown key is a ValueError that suggests similar ones.
+@lru_cache(None)
+def _gpu_names() -> dict[str, str]:
+    """Plain name -> key, for all that a GPU is called."""
+    called = ((each, name) for each in all_gpus().values() for name in (each.key, each.name, *each.aliases))
+    return {names.plain(name): each.key for each, name in called}
+
+
+def gpu(name: str) -> Gpu:
+    """The GPU of this key, or of this name as nvidia-smi, a launcher, a cloud or a person writes it.
+
+    Where several share a name, it is the commonest of them, and the result's ``name`` says which: "A100" is
+    the SXM card of 80 GB, "H100" the SXM card. An unknown name is a ValueError with the nearest keys.
 
     >>> chip = engine.gpu("h100-sxm")
     >>> chip.hbm_bytes, chip.hbm_bytes_per_s
     >>> chip.peak_flops_per_s("fp8")
+    >>> engine.gpu("NVIDIA H100 80GB HBM3").key, engine.gpu("a100").name, engine.gpu("p5.48xlarge").key
     """
-    return _pick("gpu", all_gpus(), key)
+    known = all_gpus()
+    if name in known:
+        return known[name]
+    key = _gpu_names().get(names.plain(name)) if isinstance(name, str) else None
+    if key is not None:
+        return known[key]
+    said = {names.plain(text): each.key for each in known.values() for text in (each.key, each.name)}
+    near = names.near(str(name), said) or list(known)[:8]
+    raise ValueError(f"gpu must be a key of the catalogue (near: {', '.join(near)}); got {name!r}")
 
 
 def model(key: str) -> Model:
@@ -328,8 +351,9 @@ def cluster(node_key: str, nodes: int, oversubscription: float = 1.0) -> Cluster
 
 
 def price(gpu_key: str, provider: str | None = None) -> Price:
-    """The latest known hourly price of a GPU, from the named provider or from any."""
-    known = [p for p in all_prices().values() if p.gpu == gpu_key and provider in (None, p.provider)]
+    """The latest known hourly price of a GPU: from the named provider, or on demand from any."""
+    of_it = [p for p in all_prices().values() if p.gpu == gpu_key]
+    known = [p for p in of_it if p.provider == provider or (provider is None and p.terms == ON_DEMAND)]
     if not known:
         priced = sorted({p.gpu for p in all_prices().values()})
         raise ValueError(

@@ -19,7 +19,7 @@ def errors(rows, gpu, what, least=0):
 
 
 def test_every_measured_gpu_is_one_of_the_catalogue():
-    assert set(measurements.devices()) == set(measurements.CHIPS)
+    assert all(measurements.key_of(device) for device in measurements.devices())
 
 
 @pytest.mark.parametrize("gpu", GPUS)
