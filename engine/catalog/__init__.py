@@ -350,15 +350,16 @@ def cluster(node_key: str, nodes: int, oversubscription: float = 1.0) -> Cluster
     return Cluster(node(node_key), nodes, oversubscription)
 
 
-def price(gpu_key: str, provider: str | None = None) -> Price:
+def price(gpu_name: str, provider: str | None = None) -> Price:
     """The latest known hourly price of a GPU: from the named provider, or on demand from any."""
-    of_it = [p for p in all_prices().values() if p.gpu == gpu_key]
+    key = gpu(gpu_name).key
+    of_it = [p for p in all_prices().values() if p.gpu == key]
     known = [p for p in of_it if p.provider == provider or (provider is None and p.terms == ON_DEMAND)]
     if not known:
         priced = sorted({p.gpu for p in all_prices().values()})
         raise ValueError(
             f"gpu must be one with a known price ({', '.join(priced)}); "
-            f"got {gpu_key!r}, provider {provider!r}"
+            f"got {gpu_name!r}, provider {provider!r}"
         )
     return max(known, key=lambda p: p.date)
 

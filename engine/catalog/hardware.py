@@ -76,6 +76,7 @@ class Gpu:
     smem_bytes_per_sm: float = 0.0
     tdp_w: float = 0.0
     peer_to_peer: bool = True  # false where the driver sends everything through the host's memory
+    unified: bool = False  # true where its CPU shares the memory, which then is none of a card's own
     source: str = ""
     checked: str = ""
     note: str = ""

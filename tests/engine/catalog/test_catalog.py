@@ -399,6 +399,7 @@ def test_price_is_the_latest_known_and_names_those_it_has():
     assert found.date == max(p.date for p in of_it if p.terms == "on demand") and found.terms == "on demand"
     assert {p.terms for p in of_it} == {"on demand", "spot", "contract"}
     assert catalog.price("h100-sxm", "Silicon Data SDH100RT").terms == "spot"
+    assert catalog.price("H100") is found
     assert catalog.price("h100-sxm", "AWS p5.48xlarge on demand").dollars_per_hour == 12.29
     with pytest.raises(ValueError, match=r"known price .*a100-80.*got 'gaudi2'"):
         catalog.price("gaudi2")
