@@ -4,15 +4,15 @@ const LEAST_ROWS = 8;  // a shorter table is read faster than it is searched
 
 const words = text => text.toLowerCase().replace(/\s+/g, " ");
 
-// The rows of a catalogue, and beside each all that its tables say of it: the fold of sources has the same things in the same order.
+// The rows of a catalogue, and beside each what it is found by. The fold of sources has the same things in the same order as the table
+// above it, so its rows follow the rows there: a note may speak of another thing.
 function read(catalogue) {
   const tables = [...catalogue.querySelectorAll("table")].filter(table => table.tBodies.length);
-  const rows = tables.map(table => [...table.tBodies[0].rows]);
-  return rows.flatMap((own, at) => own.map((row, i) => ({
-    row,
-    counts: !tables[at].closest("details"),
-    said: words(rows.filter(({ length }) => length === own.length).map(others => others[i].textContent).join(" ")),
-  })));
+  const all = tables.map(table => ({ rows: [...table.tBodies[0].rows], counts: !table.closest("details") }));
+  return all.flatMap(({ rows, counts }) => {
+    const above = all.find(other => other.counts && other.rows.length === rows.length);
+    return rows.map((row, i) => ({ row, counts, said: words((counts || !above ? row : above.rows[i]).textContent) }));
+  });
 }
 
 function fieldFor(catalogue, number) {
