@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.units import HOUR
-from engine.catalog import config_json, files, names
+from engine.catalog import config_json, files, naming
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
@@ -107,7 +106,7 @@ def _load(file: str, kind: type, **named) -> dict:
 def _pick(kind: str, entries: dict, key: str):
     if key in entries:
         return entries[key]
-    near = get_close_matches(str(key), entries, n=3, cutoff=0.4) or list(entries)[:8]
+    near = naming.near(str(key), entries) or list(entries)[:8]
     raise ValueError(f"{kind} must be a key of the catalogue (near: {', '.join(near)}); got {key!r}")
 
 
@@ -208,8 +207,8 @@ def compiled_steps() -> dict[str, CompiledStep]:
 @lru_cache(None)
 def _gpu_names() -> dict[str, str]:
     """Plain name -> key, for all that a GPU is called."""
-    called = ((each, name) for each in all_gpus().values() for name in (each.key, each.name, *each.aliases))
-    return {names.plain(name): each.key for each, name in called}
+    called = ((each, name) for each in all_gpus().values() for name in (each.key, each.name, *each.also))
+    return {naming.plain(name): each.key for each, name in called}
 
 
 def gpu(name: str) -> Gpu:
@@ -224,23 +223,30 @@ def gpu(name: str) -> Gpu:
     >>> engine.gpu("NVIDIA H100 80GB HBM3").key, engine.gpu("a100").name, engine.gpu("p5.48xlarge").key
     """
     known = all_gpus()
-    if name in known:
-        return known[name]
-    key = _gpu_names().get(names.plain(name)) if isinstance(name, str) else None
-    if key is not None:
-        return known[key]
-    said = {names.plain(text): each.key for each in known.values() for text in (each.key, each.name)}
-    near = names.near(str(name), said) or list(known)[:8]
-    raise ValueError(f"gpu must be a key of the catalogue (near: {', '.join(near)}); got {name!r}")
+    if name in known or not isinstance(name, str):
+        return _pick("gpu", known, name)
+    return _pick("gpu", known, _gpu_names().get(naming.plain(name), name))
+
+
+@lru_cache(1)
+def _model_names() -> dict[str, str]:
+    return naming.names(all_models())
+
+
+def model_key(name: str) -> str | None:
+    """The key of the model that a name means, in any spelling; None if there is none."""
+    return name if name in all_models() else naming.key_of(name, _model_names())
 
 
 def model(key: str) -> Model:
-    """The model of this key: the shape of a transformer, from which every count follows.
+    """The model of this key, or of a name that people use for it: the shape of a transformer, from which
+    every count follows.
 
     >>> shape = engine.model("deepseek-v3")
     >>> shape.depth, shape.hidden, shape.experts, shape.top_k
+    >>> engine.model("meta-llama/Llama-3.1-8B-Instruct").key
     """
-    return _pick("model", all_models(), key)
+    return _pick("model", all_models(), model_key(str(key)) or key)
 
 
 def models_together(keys: Sequence[str]) -> Together:

@@ -49,7 +49,7 @@ FIGURES = {
 class Gpu:
     """One accelerator as its vendor describes it (decimal gigabytes, dense peaks, one-way links).
 
-    ``aliases`` are other names by which people and programs call it, and ``inferred`` are its fields that
+    ``also`` are other names by which people and programs call it, and ``inferred`` are its fields that
     nobody prints: they follow from others, were remembered, or were assumed.
     """
 
@@ -82,7 +82,7 @@ class Gpu:
     note: str = ""
     reported_bytes: float = 0.0  # HBM as the driver reports it; 0.0 where that is not known
     reported_source: str = ""
-    aliases: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     inferred: tuple[str, ...] = ()
 
     @property

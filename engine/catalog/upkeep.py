@@ -51,7 +51,7 @@ def entries() -> Iterable[Entry]:
     """Every entry of every table."""
     for table, all_of in TABLES.items():
         for key, one in all_of().items():
-            words = getattr(one, "inferred_words", "")
+            words = getattr(one, "inferred_words", "") or ", ".join(getattr(one, "inferred", ()))
             yield Entry(table, key, one.source, one.checked, one.note, words)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from engine.base import check, printing
 from engine.base.types import Real, Truth
 from engine.calibration import bands
+from engine.catalog import models
 from engine.mechanism import memory
 from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.memory import RECOMPUTE
@@ -221,10 +222,15 @@ def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:
     contexts = [
         c
         for c in divisors(gpus)
-        if c == 1 or (job.seq // c >= LEAST_TOKENS and not cuts_tokens_unevenly(job.seq, c))
+        if c == 1
+        or (
+            not models.has_mixers(model)
+            and (job.seq // c >= LEAST_TOKENS and not cuts_tokens_unevenly(job.seq, c))
+        )
     ]
     found = []
-    for tp in (d for d in divisors(gpus) if not cuts_a_head(model.heads, d)):
+    heads = [kind.heads for _, kind in models.attentions(model) if not models.is_mixer(kind) or kind.matrices]
+    for tp in (d for d in divisors(gpus) if not any(cuts_a_head(each, d) for each in heads)):
         for pp in (d for d in divisors(gpus // tp) if not leaves_a_chunk_empty(model.depth, d, 1)):
             experts = _expert_splits(model, tp, gpus // pp)
             for cp in contexts:

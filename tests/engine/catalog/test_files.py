@@ -141,7 +141,7 @@ def test_what_is_no_toml_is_told_with_its_line(spoil, wrong, words):
 def test_a_list_is_a_tuple_where_the_annotation_says_so():
     """So that an entry can be hashed: what is computed of a GPU is remembered by the GPU."""
     raw, read = files.read("gpus.toml")["h100-sxm"], files.table("gpus.toml", Gpu)["h100-sxm"]
-    assert raw["aliases"] == list(read["aliases"]) and isinstance(read["aliases"], tuple)
+    assert raw["also"] == list(read["also"]) and isinstance(read["also"], tuple)
     assert hash(Gpu("x", **read))
 
 
