@@ -8,7 +8,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
+.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit catalogue dev recorder record measure calibrate clean
 help:  ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
@@ -96,6 +96,10 @@ baselines: $(READY)  ## which words of a figure have moved, in every state and a
 audit: $(READY)  ## known faults of what we build on
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || { echo "audit: pip-audit could not be installed; nothing was audited."; exit 1; }
 	@$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt || { echo "audit: a fault was found, or the data of known faults could not be had for a package (see above)."; exit 1; }
+
+# What engine/catalog says of its own entries; it fails where one names no source.
+catalogue: $(READY)  ## which entries of the catalogue are older than a year, lack a source, or are inferred
+	@$(BIN)/python -m engine.catalog.upkeep
 
 ## Measure it
 bench: $(READY)  ## the budgets of speed and size, as figures and ratios of one run

@@ -61,7 +61,7 @@ def _add_machine(parser):
 
 def _add_node(parser):
     one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--gpu", help="a key of the catalogue; the command gpus lists them")
+    one.add_argument("--gpu", help="a key or a usual name, such as H100; the command gpus lists them")
     one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
@@ -280,7 +280,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         "files", nargs="+", metavar="FILE", help="read together as one launch; - is standard input"
     )
     one = sub.add_mutually_exclusive_group()
-    one.add_argument("--gpu", help="a key of the catalogue (h100-sxm)")
+    one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
     one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
     sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
     sub = command("collective", "time and bandwidth of one collective operation", _add_machine)

@@ -11,12 +11,14 @@ quantity per cell.
 With the two swapped, the things are columns: `columns` is then the expression, and `rows` holds the
 quantities. The first quantity names the thing. Expressions and units are those of numbers in prose
 (course/numbers.py); a unit that is given by name moves into the heading, and a heading shows how its numbers
-were computed. Zero is shown as a dash, because the catalogue writes 0 where a thing lacks something.
+were computed. Zero is shown as a dash, because the catalogue writes 0 where a thing lacks something. A field
+that the catalogue calls inferred has a mark before it.
 """
 
 from __future__ import annotations
 
 import html
+import re
 from numbers import Number
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("rows", "columns")
 NOTHING = "–"
+INFERRED = '<span class="inferred" role="img" aria-label="inferred" title="inferred">≈</span>'
 
 
 class Quantity:
@@ -57,7 +60,12 @@ class Quantity:
         if value is None or value == 0:
             return NOTHING, True
         shown = numbers.show(value, self.unit, self.digits)
-        return html.escape(shown.removesuffix(self.suffix)).replace(" ", "&nbsp;"), isinstance(value, Number)
+        text = html.escape(shown.removesuffix(self.suffix)).replace(" ", "&nbsp;")
+        return f"{INFERRED if self._is_inferred(thing) else ''}{text}", isinstance(value, Number)
+
+    def _is_inferred(self, thing: Gpu) -> bool:
+        field = re.fullmatch(rf"{numbers.ROW}\.(\w+)", self.expression)
+        return field is not None and field[1] in getattr(thing, "inferred", ())
 
 
 def _read(source: str) -> tuple[list, list[Quantity], bool]:

@@ -46,7 +46,7 @@ LIBRARY = tuple(
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
 COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
-UNUSED = ("source", "checked", "note", "url")  # keys of a table's entry that a page does not need
+UNUSED = ("source", "checked", "note", "url", "inferred")  # keys of an entry that a page does not need
 RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 
 

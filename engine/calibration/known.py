@@ -24,9 +24,7 @@ from engine.calibration.products import Gemm, Quantise
 PLACE = Path(__file__).parent
 with (PLACE / "systems.toml").open("rb") as _file:
     _systems = tomllib.load(_file)
-SYSTEMS: dict[str, dict] = _systems[
-    "system"
-]  # name in the tables -> GPU, and its data sheet where it has one
+SYSTEMS: dict[str, dict] = _systems["system"]  # name in the tables -> GPU
 RELATIVES: dict[str, str] = _systems["relatives"]  # GPU -> a measured one of the same multiprocessors
 BOXES: dict[str, str] = _systems["boxes"]  # link -> the measured GPU whose box has the most similar wires
 
@@ -81,6 +79,7 @@ PEAK_OF = {
 WIDER = {"fp4": "fp8", "fp8": "bf16"}
 FEWEST_WAVES = 16.0  # multiprocessors; a chip of fewer, large units (a TPU) has no waves of small tiles
 FA2 = ("flash_attn", "flash_attn_fa2")
+MEDIANS = "medians of the others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +102,7 @@ class Sheet:
 
 
 def sheet(gpu_key: str) -> Sheet:
-    """The data sheet of a GPU: the catalogue's, or this package's own where the catalogue has none."""
-    for system in SYSTEMS.values():
-        if system["gpu"] == gpu_key and "sheet" in system:
-            own = system["sheet"]
-            peaks = {p: float(own[f"{p}_flops_per_s"]) for p in ("bf16", "fp8", "fp4")}
-            return Sheet(
-                gpu_key,
-                own["multiprocessors"] * 1.0,
-                own["l2_bytes"] * 1.0,
-                own["memory_bytes_per_s"],
-                peaks,
-                63e9,
-            )
+    """The data sheet of a GPU of the catalogue."""
     gpu = catalog.gpu(gpu_key)
     peaks = {
         "bf16": gpu.bf16_flops_per_s or gpu.fp16_flops_per_s or gpu.fp32_flops_per_s,
@@ -357,10 +344,20 @@ def known(kind: str, key: str, gpu_key: str, nearest: str | None = None) -> Know
         key=key,
         gpu=gpu_key,
         measured=gpu_key in chips,
-        by=by if by in chips else "medians of the others",
+        by=by if by in chips else MEDIANS,
         own_format=kind not in ("gemm", "experts") or bool(of.peaks[PEAK_OF[key.split(".")[0]]]),
         ranges=ranges,
     )
+
+
+def rates_from(gpu_key: str) -> str:
+    """Whose timed products stand behind a GPU's rates: its own, those of a GPU with the same multiprocessors,
+    or the medians of all that were timed; the last two scaled by its own data sheet."""
+    by = gemm(gpu_key).by
+    if by == gpu_key:
+        return "measured"
+    gpus = catalog.all_gpus()
+    return f"as the {gpus[by].name}" if by in gpus else MEDIANS
 
 
 def gemm(gpu_key: str, dtype: str = "bf16") -> KnownRates:
@@ -450,7 +447,7 @@ def mapped_all_reduce(gpu_key: str, framework: str = "trtllm") -> KnownRates:
     """Rates of a serving framework's own AllReduce inside one box. Over wires on which it was not measured,
     it is no faster than that box's all-to-all exchange."""
     found = _between("mapped_all_reduce", framework, gpu_key)
-    if found.by != "medians of the others":
+    if found.by != MEDIANS:
         return found
     most = collective(gpu_key).rates.direct_bytes_per_s[2]
     rates = replace(

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from engine.catalog.software import Program
 
 
+ON_DEMAND = "on demand"
+
+
 @dataclass(frozen=True)
 class Price:
     """What one GPU cost per hour at one provider on one day. Dated data: always shown with its date."""
@@ -33,6 +36,7 @@ class Price:
     provider: str
     dollars_per_hour: float
     date: str
+    terms: str = ON_DEMAND  # or "spot", or "contract"
     source: str = ""
     checked: str = ""
     note: str = ""
@@ -200,14 +204,28 @@ def compiled_steps() -> dict[str, CompiledStep]:
     return _load("compiled.toml", CompiledStep)
 
 
-def gpu(key: str) -> Gpu:
-    """The GPU of this key; an unknown key is a ValueError that suggests similar ones.
+@lru_cache(None)
+def _gpu_names() -> dict[str, str]:
+    """Plain name -> key, for all that a GPU is called."""
+    called = ((each, name) for each in all_gpus().values() for name in (each.key, each.name, *each.also))
+    return {naming.plain(name): each.key for each, name in called}
+
+
+def gpu(name: str) -> Gpu:
+    """The GPU of this key, or of this name as nvidia-smi, a launcher, a cloud or a person writes it.
+
+    Where several share a name, it is the commonest of them, and the result's ``name`` says which: "A100" is
+    the SXM card of 80 GB, "H100" the SXM card. An unknown name is a ValueError with the nearest keys.
 
     >>> chip = engine.gpu("h100-sxm")
     >>> chip.hbm_bytes, chip.hbm_bytes_per_s
     >>> chip.peak_flops_per_s("fp8")
+    >>> engine.gpu("NVIDIA H100 80GB HBM3").key, engine.gpu("a100").name, engine.gpu("p5.48xlarge").key
     """
-    return _pick("gpu", all_gpus(), key)
+    known = all_gpus()
+    if name in known or not isinstance(name, str):
+        return _pick("gpu", known, name)
+    return _pick("gpu", known, _gpu_names().get(naming.plain(name), name))
 
 
 @lru_cache(1)
@@ -338,14 +356,16 @@ def cluster(node_key: str, nodes: int, oversubscription: float = 1.0) -> Cluster
     return Cluster(node(node_key), nodes, oversubscription)
 
 
-def price(gpu_key: str, provider: str | None = None) -> Price:
-    """The latest known hourly price of a GPU, from the named provider or from any."""
-    known = [p for p in all_prices().values() if p.gpu == gpu_key and provider in (None, p.provider)]
+def price(gpu_name: str, provider: str | None = None) -> Price:
+    """The latest known hourly price of a GPU: from the named provider, or on demand from any."""
+    key = gpu(gpu_name).key
+    of_it = [p for p in all_prices().values() if p.gpu == key]
+    known = [p for p in of_it if p.provider == provider or (provider is None and p.terms == ON_DEMAND)]
     if not known:
         priced = sorted({p.gpu for p in all_prices().values()})
         raise ValueError(
             f"gpu must be one with a known price ({', '.join(priced)}); "
-            f"got {gpu_key!r}, provider {provider!r}"
+            f"got {gpu_name!r}, provider {provider!r}"
         )
     return max(known, key=lambda p: p.date)
 

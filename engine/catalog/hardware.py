@@ -22,9 +22,36 @@ WIDER = {"fp4": "fp8", "fp8": "bf16", "int8": "bf16", "bf16": "fp16", "fp16": "f
 SUMS_IN_SWITCH = ("NVLink 4", "NVLink 5")
 
 
+# What a page calls a figure of a GPU.
+FIGURES = {
+    "hbm_bytes": "HBM",
+    "reported_bytes": "HBM by the driver",
+    "hbm_bytes_per_s": "HBM bandwidth",
+    "fp32_flops_per_s": "fp32 peak",
+    "tf32_flops_per_s": "tf32 peak",
+    "bf16_flops_per_s": "bf16 peak",
+    "fp16_flops_per_s": "fp16 peak",
+    "fp8_flops_per_s": "fp8 peak",
+    "int8_flops_per_s": "int8 peak",
+    "fp4_flops_per_s": "fp4 peak",
+    "link_bytes_per_s": "link",
+    "link_marketing_bytes_per_s": "link as sold",
+    "nic_bytes_per_s": "NIC",
+    "gpus_per_node": "GPUs in a node",
+    "l2_bytes": "cache",
+    "sms": "multiprocessors",
+    "smem_bytes_per_sm": "memory of a multiprocessor",
+    "tdp_w": "power",
+}
+
+
 @dataclass(frozen=True)
 class Gpu:
-    """One accelerator as its vendor describes it (decimal gigabytes, dense peaks, one-way links)."""
+    """One accelerator as its vendor describes it (decimal gigabytes, dense peaks, one-way links).
+
+    ``also`` are other names by which people and programs call it, and ``inferred`` are its fields that
+    nobody prints: they follow from others, were remembered, or were assumed.
+    """
 
     key: str
     name: str
@@ -49,11 +76,19 @@ class Gpu:
     smem_bytes_per_sm: float = 0.0
     tdp_w: float = 0.0
     peer_to_peer: bool = True  # false where the driver sends everything through the host's memory
+    unified: bool = False  # true where its CPU shares the memory, which then is none of a card's own
     source: str = ""
     checked: str = ""
     note: str = ""
     reported_bytes: float = 0.0  # HBM as the driver reports it; 0.0 where that is not known
     reported_source: str = ""
+    also: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
+
+    @property
+    def inferred_words(self) -> str:
+        """The inferred figures by the names that a page has for them."""
+        return ", ".join(FIGURES[name] for name in self.inferred)
 
     @property
     def sums_in_switch(self) -> float:

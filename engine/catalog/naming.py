@@ -1,8 +1,8 @@
-"""Which model of the catalogue a name means: names as people write them, on Hugging Face, in a launch, in a
-chat.
+"""Which model or which GPU of the catalogue a name means: names as people write them, on Hugging Face, in a
+launch, in a chat, and as drivers and clouds print them.
 
-An entry is meant by its key, by its checkpoint, and by what stands in its ``also``, in any spelling, and with
-words that say how its weights were trained or stored.
+A model is meant by its key, by its checkpoint, and by what stands in its ``also``, in any spelling, and with
+words that say how its weights were trained or stored. A GPU is meant by its key, its name and its ``also``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,19 @@ thinking nvfp4 mxfp4 gguf unsloth reasoning instruct2507 2507 2501 2407 2409 121
 v0.1 v0.2 v0.3 v1 v1.5 pretrain sft peft lora config finetune
 """
 DROPPED = frozenset(DROPPED_TEXT.split())
+
+# … and of a GPU, nothing of the chip: who makes it, and who rents it out
+MAKERS = ("nvidia", "geforce", "tesla", "amd", "instinct", "intel", "google", "aws", "ml", "standard")
+BETWEEN = "-_/.,:()!"  # what people write between words, beside the space
+INSTANCE = "xlarge"  # how the size of a cloud's instance ends: p5.48xlarge is one of the p5
+
+
+def plain(name: str) -> str:
+    """What is compared of a GPU's name: 'NVIDIA GeForce RTX 4090' and 'rtx-4090' are both 'rtx4090'."""
+    words = name.lower()
+    for mark in BETWEEN:
+        words = words.replace(mark, " ")
+    return "".join(word for word in words.split() if word not in MAKERS and not word.endswith(INSTANCE))
 
 
 def squashed(name: str) -> str:

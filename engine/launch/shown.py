@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine import catalog
 from engine.base import printing
 from engine.base.units import human
-from engine.calibration import bands
+from engine.calibration import bands, known
 from engine.catalog.models import parameters
 from engine.frameworks.registry import frameworks
 from engine.launch import over_a_step
@@ -155,6 +155,9 @@ def rate(report: Report) -> list[str]:
         ]
     if report.extrapolates:
         found.append(f"Outside of all measured runs: {', '.join(report.extrapolates)}")
+        by = known.rates_from(report.gpu)
+        if "gpu" in report.extrapolates and by != "measured":
+            found.append(f"No kernels were timed on this GPU: shares of its data sheet, {by}")
     return found
 
 

@@ -32,7 +32,8 @@ def hop_s(wire: Link) -> Real:
 
     Between nodes: NCCL's latency of its low-latency protocol (LL; graph/tuning.cc of 2.28, 2.7 µs), or what a
     run of nccl-tests shows on a network where one was found (links.toml). Inside: fitted to collectives
-    measured in a box with this link (calibration, 0.76 µs for an H100's NVLink). On a torus: as published.
+    measured in a box with this link (calibration, 0.76 µs for an H100's NVLink). On a torus: as published. A
+    link that joins no two GPUs of any node has NCCL's.
     """
     return ops.each(wire, _of)
 
@@ -49,12 +50,14 @@ def measured_on(wire: Link) -> str:
         return "its sources"
     if wire.short_s:
         return "nccl-tests" if wire.full_s else "NCCL"
+    if not _having(wire):
+        return "NCCL"
     box, gpus = known.box_of(_measured_with(wire)), catalog.all_gpus()
     return gpus[box].name if box in gpus else box.replace("-", " ").upper() or "all boxes"
 
 
 def _of(wire: Link) -> float:
-    if wire.short_s or wire.axes:
+    if wire.short_s or wire.axes or not _having(wire):
         return wire.short_s or wire.latency_s
     return known.collective(_measured_with(wire)).rates.hop_s
 
@@ -62,9 +65,12 @@ def _of(wire: Link) -> float:
 def _measured_with(wire: Link) -> str:
     """The GPU in whose box this link was measured. Of the GPUs that have the link, one that was measured
     comes first."""
-    having = [gpu.key for gpu in catalog.all_gpus().values() if catalog.usual_link(gpu).key == wire.key]
-    check.positive(gpus_with_this_link=len(having))
-    return min(having, key=lambda key: known.box_of(key) != key)
+    return min(_having(wire), key=lambda key: known.box_of(key) != key)
+
+
+def _having(wire: Link) -> list[str]:
+    """The GPUs that are joined by this link in their usual node; none where it leads to a host."""
+    return [gpu.key for gpu in catalog.all_gpus().values() if catalog.usual_link(gpu).key == wire.key]
 
 
 def link_hop_s(gpu: Gpu) -> Real:

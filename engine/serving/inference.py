@@ -481,6 +481,7 @@ class Served(printing.Printed):
             "time_per_output_token_band_s": list(self.band_s["time_per_output_token_s"]),
             "band_tokens_per_s": list(self.band_tokens_per_s),
             "extrapolates": list(self.extrapolates),
+            "rates_from": self.at.rates_from,
             "kv_bytes_per_token": self.kv_bytes_per_token,
             "weight_bytes_per_gpu": self.weight_bytes_per_gpu,
             "largest_batch": self.largest_batch,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engine import catalog
 from engine.base import check, printing
 from engine.base.types import Real
-from engine.calibration import DEFAULT, bands
+from engine.calibration import DEFAULT, bands, known
 from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
@@ -169,6 +169,12 @@ class Machine:
     def peak_flops_per_s(self) -> float:
         """The GPU's dense peak in the machine's precision, as its data sheet gives it."""
         return self.gpu.peak_flops_per_s(self.precision)
+
+    @property
+    def rates_from(self) -> str:
+        """Whose timed kernels its rates follow: "measured", "as the H100 SXM" for a GPU with the same
+        multiprocessors, or "medians of the others"."""
+        return known.rates_from(self.gpu.key)
 
 
 @lru_cache(256)
@@ -430,6 +436,7 @@ class Estimate(printing.Printed):
             "step_s": self.step_s,
             "band_s": list(self.band_s),
             "extrapolates": list(self.extrapolates),
+            "rates_from": self.at.rates_from,
             "tokens_per_s": self.tokens_per_s,
             "tokens_per_s_per_gpu": self.tokens_per_s / self.layout.gpus,
             "model_flops_per_gpu_per_s": self.model_flops_per_gpu_per_s(),
@@ -456,7 +463,8 @@ def _parts(found: Estimate) -> list[printing.Part]:
     """The step and its memory, with their parts; of the layout what is not as usual."""
     said = found.as_dict()
     held, why = said["memory_bytes"], said["exposed_because"]
-    names = "step_s", "band_s", "tokens_per_s", "mfu", "binding", "memory_band_bytes", "fits", "extrapolates"
+    names = ["step_s", "band_s", "tokens_per_s", "mfu", "binding", "memory_band_bytes", "fits"]
+    names += ["extrapolates", "rates_from"]
     times = [
         {"part": name, "time_s": seconds, "exposed_because": why.get(name, "")}
         for name, seconds in said["time_s"].items()

@@ -46,6 +46,20 @@ def test_things_in_rows_quantities_in_columns():
     ]
 
 
+def test_an_inferred_figure_has_a_mark_that_is_read_out():
+    """The L40's peaks are remembered, its bandwidth is printed; what is computed from both has no mark."""
+    fence = """
+rows: (gpu("l40"), gpu("h100-sxm"))
+columns:
+  GPU: it.name
+  bf16: it.bf16_flops_per_s | TFLOP/s
+  Bandwidth: it.hbm_bytes_per_s | TB/s
+  Ridge: it.bf16_flops_per_s / it.hbm_bytes_per_s
+"""
+    assert [line[1:] for line in grid(fence)[1:]] == [["≈181", "0.864", "209"], ["989", "3.35", "295"]]
+    assert html(fence).count('role="img" aria-label="inferred"') == 1
+
+
 def test_things_in_columns_quantities_in_rows():
     assert grid(DOWN) == [["GPU", "A100 SXM 80 GB", "H100 SXM"], ["holds", "5B", "5B"]]
 

@@ -14,7 +14,9 @@ from widgets.kit.text import choose, phrase, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 CEILINGS = [catalog.gpu(key) for key in ("a100-40", "h100-sxm", "h200", "b200", "b300")]
-LARGEST_BYTES = max(gpu.hbm_bytes for gpu in catalog.all_gpus().values())
+# cards alone: the question is whether a bigger one would help
+GPUS = [gpu for gpu in catalog.all_gpus().values() if not gpu.unified]
+LARGEST_BYTES = max(gpu.hbm_bytes for gpu in GPUS)
 SLABS = ["weights", "gradients", "master copy", "momentum", "variance"]
 NAMES = ["Weights", "Gradients", "Master copy", "Momentum", "Variance"]
 VIEWS_BYTES = [30e9, 60e9, 100e9, 150e9, 350e9, 700e9, 1.4e12, 2.5e12, 4e12, 8e12, 15e12, 25e12, 50e12]
@@ -33,7 +35,7 @@ STRIP, COUNTED, UNDER = (0.0, 0.2), 0.247, 0.297
 class MemoryStack(Widget):
     question = "Where does a model's training state stop fitting on one GPU?"
     size = Number("Model size", 70e9, 0.1e9, 2e12, family="params", marks=(1e9, 7e9, 13e9, 70e9, 405e9))
-    gpu = Choice("GPU", list(catalog.all_gpus().values()), "h100-sxm")
+    gpu = Choice("GPU", GPUS, "h100-sxm")
     recipe = Choice("Optimizer recipe", list(catalog.all_recipes().values()), "bf16-adam")
     assemble = Player("Assemble the stack, slab by slab", frames=5)
 

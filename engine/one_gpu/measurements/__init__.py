@@ -7,8 +7,9 @@ import json
 from functools import cache
 from pathlib import Path
 
+from engine import catalog
+
 PLACE = Path(__file__).parent
-CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # a driver's name: our key
 
 
 @cache
@@ -24,11 +25,19 @@ def of(subject: str) -> dict[str, dict]:
     return {device: found[subject] for device, found in devices().items() if subject in found}
 
 
+def key_of(device: str) -> str:
+    """The catalogue's key of a device by its driver's name, or nothing where the catalogue has none."""
+    try:
+        return catalog.gpu(device).key
+    except ValueError:
+        return ""
+
+
 def on_known(subject: str) -> list[tuple[str, dict]]:
     """The catalogue's key -> the measurements of one subject, for the devices that are in the catalogue."""
-    return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]
+    return [(key, found) for device, found in of(subject).items() if (key := key_of(device))]
 
 
 def on(key: str) -> dict:
     """Everything measured on the device with this key of the catalogue; KeyError if there is none."""
-    return {CHIPS.get(device): found for device, found in devices().items()}[key]
+    return {key_of(device): found for device, found in devices().items()}[key]

@@ -91,6 +91,21 @@ def test_a_stranger_gets_the_medians_of_the_others_and_a_wider_band():
     assert wider[0] <= low and wider[1] >= high
 
 
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        ("h100-sxm", "measured"),
+        ("rtx-pro-6000", "measured"),
+        ("h200-nvl", "as the H100 SXM"),
+        ("rtx-6000-ada", "as the L40S"),
+        ("rtx-a6000", "medians of the others"),
+        ("vr200", "medians of the others"),
+    ],
+)
+def test_a_gpu_says_whose_rates_it_has(gpu, said):
+    assert known.rates_from(gpu) == said
+
+
 def test_a_format_that_the_chip_lacks_is_named():
     assert known.gemm("h100-sxm", "nvfp4").extrapolates(m=64) == ["gpu", "format"]
     assert known.gemm("a100-80", "fp8").extrapolates(m=64) == ["gpu", "format"]

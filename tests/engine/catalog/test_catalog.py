@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine import catalog, validation
-from engine.catalog import hardware, models
+from engine.catalog import hardware, models, naming
 from engine.catalog.recipes import Recipe
 from engine.mechanism import memory
 from tests.cases import in_one_test
@@ -56,6 +56,19 @@ def test_is_as_wide_as_the_course_promises():
         "tpu-v6e",
         "gaudi2",
         "gaudi3",
+        "vr200",
+        "rtx-pro-6000",
+        "rtx-a6000",
+        "rtx-6000-ada",
+        "l40",
+        "h20-141",
+        "h200-nvl",
+        "mi455x",
+        "tpu-8t",
+        "tpu-8i",
+        "trainium3",
+        "gb10",
+        "m3-ultra",
     ]:
         assert catalog.gpu(key).key == key
 
@@ -103,10 +116,12 @@ def test_where_no_key_is_near_the_first_eight_are_named():
 # -- GPUs ----------------------------------------------------------------------------------------------------
 @in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
 def test_gpu_figures_are_of_the_right_size(gpu):
-    assert 15e9 <= gpu.hbm_bytes <= 300e9 and 2017 <= gpu.year <= int(gpu.checked[:4] or 2026)
-    assert 0.2e12 < gpu.hbm_bytes_per_s <= 8e12
+    assert 15e9 <= gpu.hbm_bytes <= 512e9 and 2017 <= gpu.year <= int(gpu.checked[:4] or 2026)
+    assert 0.2e12 < gpu.hbm_bytes_per_s <= (8e12 if gpu.year < 2026 else 24e12)
     assert gpu.link_marketing_bytes_per_s == pytest.approx(2 * gpu.link_bytes_per_s)
-    assert gpu.nic_bytes_per_s < gpu.link_bytes_per_s < gpu.hbm_bytes_per_s
+    assert gpu.nic_bytes_per_s <= gpu.link_bytes_per_s < gpu.hbm_bytes_per_s
+    alone = gpu.nic_bytes_per_s == gpu.link_bytes_per_s  # its network stands for a link
+    assert not alone or (gpu.gpus_per_node == 1 and gpu.link_name.startswith("none"))
     assert (hardware.peaks_with_fallback(gpu) > 0).all()
     assert gpu.reported_bytes == 0 or 0.96 <= gpu.reported_bytes / gpu.hbm_bytes <= 1.09
 
@@ -135,19 +150,22 @@ def test_peak_is_what_the_tensor_cores_can_do(key, fma, cores, mhz):
 
 # of the vendors that publish rates of matrix units with the same ratio between formats on all of a generation
 GPUS_WITH_A_LADDER = [g for g in catalog.all_gpus().values() if g.vendor in ("NVIDIA", "AMD")]
-GEFORCE, WITHOUT_INT8 = ("rtx3090", "rtx4090", "rtx5090"), ("b300", "gb300")
+GEFORCE, WITHOUT_INT8 = ("rtx3090", "rtx4090", "rtx5090"), ("b300", "gb300", "vr200")
+INT8_AS_16_BITS = ("mi250x", "mi455x")
 
 
 @in_one_test("gpu", GPUS_WITH_A_LADDER, ids=lambda g: g.key)
 def test_each_narrower_format_is_twice_as_fast(gpu):
     """To 2 %: datasheets round. GeForce's int8 adds up in 32 bits at the rate of fp8 with 16, MI250X knows no
-    faster format than 16 bits, and the B300 gave its int8 units away."""
+    faster format than 16 bits, the B300 gave its int8 units away, and Rubin's fp8 has half the rate of its
+    fp4."""
     half = gpu.fp16_flops_per_s
     assert gpu.bf16_flops_per_s in (0, half)
     assert gpu.tf32_flops_per_s == 0 or gpu.tf32_flops_per_s == pytest.approx(half / 2, rel=0.02)
-    assert gpu.fp8_flops_per_s == 0 or gpu.fp8_flops_per_s == pytest.approx(2 * half, rel=0.02)
+    eight = gpu.fp4_flops_per_s / 2 if gpu.key == "vr200" else 2 * half
+    assert gpu.fp8_flops_per_s == 0 or gpu.fp8_flops_per_s == pytest.approx(eight, rel=0.02)
     if gpu.int8_flops_per_s and gpu.key not in WITHOUT_INT8:
-        times = 4 if gpu.key in GEFORCE else 1 if gpu.key == "mi250x" else 2
+        times = 4 if gpu.key in GEFORCE else 1 if gpu.key in INT8_AS_16_BITS else 2
         assert gpu.int8_flops_per_s == pytest.approx(times * half, rel=0.02)
 
 
@@ -163,15 +181,126 @@ def test_gaudi_3_has_a_quarter_of_its_bf16_in_wider_formats_and_in_fp16():
     [
         (96, "v100-16 v100"),
         (64, "t4"),
-        (164, "a100-40 a100-80 a100-pcie a800"),
-        (100, "a10g rtx3090 l4 l40s rtx4090 rtx5090"),
-        (228, "h100-sxm h100-pcie h100-nvl h800 h20 h200 gh200 b200 gb200 b300 gb300"),
+        (164, "a100-40 a100-80 a100-pcie a800 a30"),
+        (100, "a10g a40 rtx3090 rtx-a6000 l4 l20 l40 l40s rtx4090 rtx-6000-ada rtx5090 rtx-pro-6000 gb10"),
+        (228, "h100-sxm h100-pcie h100-nvl h800 h20 h20-141 h200 h200-nvl gh200 b200 gb200 b300 gb300"),
     ],
 )
 def test_shared_memory_is_that_of_the_compute_capability(kib, keys):
     assert {key: catalog.gpu(key).smem_bytes_per_sm for key in keys.split()} == dict.fromkeys(
         keys.split(), kib * 1024
     )
+
+
+@in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+def test_what_is_inferred_is_a_figure_that_the_entry_has(gpu):
+    assert len(set(gpu.inferred)) == len(gpu.inferred)
+    assert set(gpu.inferred) <= set(hardware.FIGURES)
+    assert all(getattr(gpu, name) for name in gpu.inferred)
+    assert gpu.inferred or gpu.checked, "an entry that is not confirmed says which figures are not"
+
+
+@in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+def test_a_nic_is_as_sure_as_the_usual_node(gpu):
+    wires = {"nic_bytes_per_s", "link_bytes_per_s"} & set(gpu.inferred)
+    assert catalog.node_of(gpu.key).checked or wires, "the node's wires are not confirmed"
+
+
+# 1,024 FLOPs a clock and SM is what the tensor cores of these generations do with sums in fp32
+@pytest.mark.parametrize(
+    ("key", "ghz"),
+    [("rtx-a6000", 1.8), ("a40", 1.74), ("rtx-6000-ada", 2.505), ("gb10", 2.418), ("rtx-pro-6000", 2.617)],
+)
+def test_a_derived_peak_is_the_clock_times_the_units(key, ghz):
+    gpu = catalog.gpu(key)
+    assert gpu.bf16_flops_per_s == pytest.approx(gpu.sms * 1024 * ghz * 1e9, rel=2e-3)
+    assert "bf16_flops_per_s" in gpu.inferred
+
+
+# -- names of GPUs -------------------------------------------------------------------------------------------
+@in_one_test(
+    "said, key",
+    [
+        ("h100-sxm", "h100-sxm"),
+        ("H100", "h100-sxm"),
+        ("h100 sxm", "h100-sxm"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("nvidia-h100-80gb", "h100-sxm"),
+        ("p5.48xlarge", "h100-sxm"),
+        ("ml.p5.48xlarge", "h100-sxm"),
+        ("Standard_ND96isr_H100_v5", "h100-sxm"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("a100", "a100-80"),
+        ("A100-SXM4-80GB", "a100-80"),
+        ("NVIDIA A100-SXM4-40GB", "a100-40"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie"),
+        ("4090", "rtx4090"),
+        ("RTX 4090", "rtx4090"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"),
+        ("NVIDIA H200", "h200"),
+        ("H200 NVL", "h200-nvl"),
+        ("NVIDIA H20-3e", "h20-141"),
+        ("B200", "b200"),
+        ("NVIDIA B300 SXM6 AC", "b300"),
+        ("Rubin", "vr200"),
+        ("L40S", "l40s"),
+        ("g6e.12xlarge", "l40s"),
+        ("A6000", "rtx-a6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000"),
+        ("DGX Spark", "gb10"),
+        ("Tesla V100-SXM2-32GB", "v100"),
+        ("Tesla T4", "t4"),
+        ("AMD Instinct MI300X OAM", "mi300x"),
+        ("TPU v5e", "tpu-v5e"),
+        ("TPU v5 lite", "tpu-v5e"),
+        ("TPU 8t", "tpu-8t"),
+        ("trn2.48xlarge", "trainium2"),
+        ("Gaudi 3", "gaudi3"),
+        ("Apple M3 Ultra", "m3-ultra"),
+    ],
+)
+def test_a_gpu_is_found_by_what_it_is_called(said, key):
+    assert catalog.gpu(said).key == key
+
+
+@in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+def test_a_name_stands_for_one_gpu(gpu):
+    for said in (gpu.key, gpu.name, *gpu.also):
+        taken = [
+            other.key
+            for other in catalog.all_gpus().values()
+            for name in (other.key, other.name, *other.also)
+            if naming.plain(name) == naming.plain(said)
+        ]
+        assert set(taken) == {gpu.key} and catalog.gpu(said) is gpu
+    assert len({naming.plain(said) for said in (gpu.key, *gpu.also)}) == 1 + len(gpu.also), "said twice"
+
+
+@pytest.mark.parametrize(
+    ("said", "suggested"),
+    [
+        ("rtx", "rtx3090, rtx4090, rtx5090, rtx-a6000"),
+        ("TPU 8", "tpu-8t, tpu-8i"),
+        ("A10", "a100-40, a100-80, a100-pcie, a10g"),
+        ("H100s", "h100-sxm"),
+        ("mi3", "mi300x, mi325x, mi350x, mi355x"),
+    ],
+)
+def test_of_an_unknown_gpu_those_that_begin_so_come_first(said, suggested):
+    with pytest.raises(ValueError, match=rf"near: {suggested}[,)].*got '{said}'"):
+        catalog.gpu(said)
+
+
+@pytest.mark.parametrize("said", ["", "nvidia", "xlarge", " - "])
+def test_a_name_without_a_telling_word_is_no_gpu(said):
+    with pytest.raises(ValueError, match="gpu must be a key"):
+        catalog.gpu(said)
+
+
+def test_where_several_have_a_name_the_result_says_which_it_is():
+    assert (catalog.gpu("A100").name, catalog.gpu("H100").name) == ("A100 SXM 80 GB", "H100 SXM")
 
 
 def test_a_peak_the_chip_lacks_is_refused_and_named():
@@ -265,14 +394,18 @@ def test_nics_are_shared_by_the_node():
 
 
 def test_price_is_the_latest_known_and_names_those_it_has():
-    assert catalog.price("h100-sxm").date == max(
-        p.date for p in catalog.all_prices().values() if p.gpu == "h100-sxm"
-    )
+    of_it = [p for p in catalog.all_prices().values() if p.gpu == "h100-sxm"]
+    found = catalog.price("h100-sxm")
+    assert found.date == max(p.date for p in of_it if p.terms == "on demand") and found.terms == "on demand"
+    assert {p.terms for p in of_it} == {"on demand", "spot", "contract"}
+    assert catalog.price("h100-sxm", "Silicon Data SDH100RT").terms == "spot"
+    assert catalog.price("H100") is found
     assert catalog.price("h100-sxm", "AWS p5.48xlarge on demand").dollars_per_hour == 12.29
     with pytest.raises(ValueError, match=r"known price .*a100-80.*got 'gaudi2'"):
         catalog.price("gaudi2")
     for price in catalog.all_prices().values():
-        assert price.gpu in catalog.all_gpus() and re.match(r"\d{4}-\d{2}", price.date)
+        assert price.gpu in catalog.all_gpus() and re.fullmatch(r"\d{4}-\d{2}", price.date)
+        assert price.terms in ("on demand", "spot", "contract")
 
 
 # -- models --------------------------------------------------------------------------------------------------

@@ -43,6 +43,12 @@ def test_a_link_takes_the_constants_of_a_box_that_was_measured_with_it(key):
     assert start_ups.hop_s(link) in measured
 
 
+@pytest.mark.parametrize("key", ["pcie6", "nvlink-c2c-5", "nvlink-c2c-6"])
+def test_a_link_that_joins_no_two_gpus_has_nccl_s_start_up(key):
+    link = catalog.link(key)
+    assert start_ups.hop_s(link) == link.latency_s and start_ups.measured_on(link) == "NCCL"
+
+
 def test_hops_of_a_ring_by_hand():
     """64 GPUs in nodes of eight: 56 hops inside and 7 between; 56 · 0.757 + 7 · 2.7 µs over 63."""
     assert start_ups.ring_hops(64, 8) == (56, 7)

@@ -56,6 +56,8 @@ def test_a_generation_with_too_few_runs_has_the_band_of_all():
     everything = bands.runs()["band"]["step"]["all"]
     assert said.band_s[0] == said.step_s * everything["low"]
     assert said.extrapolates == ("gpu",)
+    assert said.as_dict()["rates_from"] == "medians of the others" and "rates_from" in str(said)
+    assert step(gpu="h200").as_dict()["rates_from"] == "as the H100 SXM"
 
 
 def test_what_was_seen_is_not_extrapolated():

@@ -78,10 +78,10 @@ def test_many_gpus_are_drawn_as_nodes_and_the_most_have_room():
 
 
 def test_a_larger_gpu_does_not_remove_the_wall():
-    assert catalog.gpu("b300").hbm_bytes == LARGEST_BYTES
-    assert read.met(gpu="b300") == {"memory_wall"}
-    assert read.met(gpu="b300", size="17e9") == set() == read.met(size="4e9")
-    slabs = read.part("slabs", gpu="b300")
+    assert catalog.gpu("mi455x").hbm_bytes == LARGEST_BYTES
+    assert read.met(gpu="mi455x") == {"memory_wall"}
+    assert read.met(gpu="mi455x", size="26e9") == set() == read.met(size="4e9")
+    slabs = read.part("slabs", gpu="mi455x")
     assert (slabs["past"] < 0).all() and (slabs["past_all"][2:] > 0).all()
 
 
