@@ -16,7 +16,7 @@ from engine.serving.drafts import Drafts
 from engine.validation import accuracy, points
 from tests import states
 from tests.conftest import ROOT
-from tests.course.test_in_page import differences, in_node
+from tests.widgets.kit.compiler.test_in_page import differences, in_node
 
 QUICK_MS, TIMES = 200, 4
 TOUCHING = 1e-9  # a simulated figure adds up thousands of steps

@@ -30,16 +30,11 @@ from widgets.kit.compiler.kinds import (
     truth,
     whole,
 )
-from widgets.kit.compiler.literal import MOST_WHOLE, literal
+from widgets.kit.compiler.literal import MOST_WHOLE, RESERVED, literal
 from widgets.kit.compiler.operations import CALLS, EXTREMES, HELPERS, LIST, METHODS, Call, Method
 from widgets.kit.compiler.refusal import refuse
 
-WORDS = (
-    "in new var let const function default delete switch case this typeof void with do catch throw export "
-    "super enum static package interface null true false arguments eval await yield implements private "
-    "protected public instanceof debugger Math Number Array Float64Array NaN Infinity undefined"
-)
-RESERVED = {*WORDS.split(), *HELPERS}
+TAKEN = {*RESERVED, "Math", "Number", "Array", "Float64Array", *HELPERS}  # names that mean something there
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 SMALL = 1024  # adding no more than this each time cannot reach 2**53 in a run that ends
 
@@ -669,4 +664,4 @@ def small(node: ast.expr) -> bool:
 
 def safe(name: str) -> str:
     """A Python name; one that is reserved in JavaScript or numbers.js gets a suffix."""
-    return f"{name}$" if name in RESERVED else name
+    return f"{name}$" if name in TAKEN else name

@@ -1,4 +1,4 @@
-// What Python's own types, operators and functions do, for the text that course/in_page/translate.py writes: a float is a number, an int a
+// What Python's own types, operators and functions do, for the text that translate.py writes: a float is a number, an int a
 // BigInt, a list an Array, None null. Methods stand under their name with a dollar before it.
 
 // -- classes --------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,10 @@ const error = (name, base) => {
   return $class(kind, name, [], {}, [[]], {});
 };
 export const $modules = Object.create(null);
+// A module by its name, with what it offers; and more of one that is there.
 export const $module = (name, names) => ($modules[name] = Object.assign(Object.create(null), { $__name__: name }, names));
+
+export const $more = (name, names) => Object.assign($modules[name], names);
 
 // -- tuples, dictionaries, sets ---------------------------------------------------------------------------------------------
 export class $Tuple {
