@@ -34,7 +34,7 @@ PAGES = {
     "deploy": Page("engine.launch.deploy_page", (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # long loops over numbers are too slow as objects: these modules are programs, from this function on
-PROGRAMS = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
+PROGRAMS = {"engine.serving.events": "served", "engine.serving.deployment.closed_forms": "judge"}
 STAND_INS = ROOT / "site" / "theme" / "assets" / "fit" / "stand_ins.js"
 SCRIPTS = {f"assets/fit/{name}": file for name, file in RUNTIME.items()}  # beside the pages' own
 UNUSED = ("source", "checked", "note", "url")  # keys of a table's entry that a page does not need

@@ -41,7 +41,8 @@ $module("engine.base.program", {
       return found;
     }, way);
   }, [], true),
-  $in_page: loops => () => loops, $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
+  $elementwise: way => way, $for_each: (way, columns, ...others) => way(...columns, ...others), $mean: column => $modules.numpy.$mean(column),
+  $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
 });
 // A page draws its results itself: of what prints them it needs the base class, which is empty.
 $module("engine.base.printing", { $Printed: { $class: class extends $Thing {} }, $parts: { $register: way => way } });

@@ -80,12 +80,13 @@ def program(module: str, function: str) -> str:
     """The JavaScript of a module whose functions the compiler of programs writes: of one, and of those that
     it calls."""
     made = importlib.import_module(module)
-    root = getattr(made, function)
-    written = Program(root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None))  # type: ignore[arg-type]
+    root: Any = getattr(made, function)
+    root = getattr(root, "in_page", root)
+    written = Program(root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None))
     constants = {k: v for k, v in vars(made).items() if k.isupper() and isinstance(v, int | float)}
     entries = [f"${name}: {literal(value)}" for name, value in constants.items()]
     entries += [
-        f"${each.__name__}: $compiled({name})"
+        f"${function if each is root else each.__name__}: $compiled({name})"
         for each, name in written.names.items()
         if each.__module__ == module
     ]

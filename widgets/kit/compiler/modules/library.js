@@ -1,6 +1,6 @@
 // Modules of Python's library and of numpy, as far as translated modules call them: by name, for python.js. numpy.js adds what takes arrays.
 import {
-  $Dict, $FIELDS, $Tuple, $class, $dict, $f, $key, $lt, $module, $mul, $add, $py_ValueError, $py_sorted, $replaced, $setattr, $true, $tuple,
+  $Dict, $FIELDS, $Named, $Tuple, $class, $dict, $f, $key, $lt, $module, $mul, $add, $py_ValueError, $py_sorted, $replaced, $setattr, $true, $tuple,
 } from "./python.js";
 
 const fault = $py_ValueError;
@@ -241,9 +241,9 @@ const dumped = value => typeof value === "bigint" ? String(value) : value instan
 $module("json", { $JSONDecodeError: JSONDecodeError, $loads: $f(loads, ["text", "parse_constant", "parse_int"]), $dumps: $f(value => dumped(value), ["value", "ensure_ascii", "separators"]) });
 
 // -- programs ------------------------------------------------------------------------------------------------------------------
-// A function that the compiler of programs has written: over plain numbers, lists of them, and both by name.
-const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers)
-  : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;
+// A function that the compiler of programs has written: over plain numbers, lists of them, and both by name, in a dict or a record.
+const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Named ? numbers(value.$_asdict())
+  : value instanceof $Tuple ? value.all().map(numbers) : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;
 export const $compiled = way => (...given) => {
   const found = way(...given.map(numbers));
   return found !== null && typeof found === "object" && !Array.isArray(found) ? $dict(Object.entries(found)) : found;
