@@ -9,8 +9,8 @@ of a list has one kind wherever the list is used. The statements are traversed u
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,12 +20,13 @@ COUNTS = frozenset({WHOLE, TRUTH})  # Python counts truth values as 0 and 1
 
 
 def fields_of(value: Any) -> tuple[str, ...]:
-    """The fields of a record: a NamedTuple or a dataclass. Empty for anything else."""
-    if not isinstance(value, type):
+    """The fields of a record: a NamedTuple, or a class with ``__slots__`` that only keeps what it is made of.
+    Empty for anything else."""
+    if not isinstance(value, type) or "__slots__" not in vars(value):
         return ()
-    if is_dataclass(value):
-        return tuple(each.name for each in fields(value))
-    return getattr(value, "_fields", ())
+    names = tuple(inspect.signature(value).parameters)
+    init = vars(value).get("__init__")
+    return names if hasattr(value, "_fields") or (init and set(init.__code__.co_names) == set(names)) else ()
 
 
 class Clash(TypeError):
