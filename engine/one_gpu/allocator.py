@@ -28,8 +28,6 @@ NONE = -1
 class Block:
     """A stretch of a segment, with its neighbours there, and what it holds."""
 
-    __slots__ = ("after", "before", "kind", "segment", "size", "start", "state")
-
     def __init__(
         self, size: float, start: float, segment: int, before: int, after: int, state: int, kind: float
     ) -> None:
@@ -41,8 +39,6 @@ class Block:
 class Segment:
     """What one request to the driver gave: its pool, its first block, and whether the GPU still has it."""
 
-    __slots__ = ("alive", "first", "pool")
-
     def __init__(self, pool: int, first: int, alive: int) -> None:
         self.pool, self.first, self.alive = pool, first, alive
 
@@ -50,27 +46,12 @@ class Segment:
 class Cache:
     """The free blocks of a pool and their sizes, in the same order: by size, then by address."""
 
-    __slots__ = ("blocks", "sizes")
-
     def __init__(self, blocks: list[int], sizes: list[float]) -> None:
         self.blocks, self.sizes = blocks, sizes
 
 
 class Memory:
     """A GPU's memory as the allocator keeps it, with what has been counted so far."""
-
-    __slots__ = (
-        "allocated",
-        "blocks",
-        "caches",
-        "capacity",
-        "expandable",
-        "frees",
-        "mallocs",
-        "reserved",
-        "retries",
-        "segments",
-    )
 
     def __init__(
         self,

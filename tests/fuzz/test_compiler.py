@@ -27,7 +27,7 @@ from widgets.kit.compiler.modules.translate import Module
 from widgets.kit.compiler.refusal import NotTranslatable
 from widgets.kit.compiler.symbols import control, lookup
 
-EXPRESSIONS, PROGRAMS, FUNCTIONS, POINTS = 300, 200, 300, 60
+EXPRESSIONS, PROGRAMS, ELEMENTWISE, FUNCTIONS, POINTS = 300, 200, 200, 300, 60
 STATES = 4
 TABLE, GRID = np.array([0.5, -2.0, 3.25]), np.array([[1.0, -0.5, 2.0], [0.0, 4.0, -7.5]])
 RAISED = (ZeroDivisionError, ValueError, IndexError, OverflowError)
@@ -159,6 +159,30 @@ def test_random_programs(tmp_path):
     )
     assert len(refused) < len(runs) / 20, f"{len(refused)} refused:\n" + "\n".join(refused[:3])
     assert gave > len(jobs) * STATES / 3  # most of them come to their end
+
+
+def test_random_elementwise_functions(tmp_path):
+    """Python asks each about arrays, the page about one number after the other."""
+    random = Random(f"{SEED} elementwise")
+    drawn = [expressions.elementwise(random, random.choice((2, 3, 4))) for _ in range(times(ELEMENTWISE))]
+    texts = [
+        f"@elementwise\ndef e{i}(x, y, z):\n    return {source} + 0.0 * x\n\n\n"
+        f"@program(value=())\ndef p{i}(x, y, z):\n    return {{'value': e{i}(x, y, z)}}"
+        for i, source in enumerate(drawn)
+    ]
+    head = "import numpy as np\n\nfrom engine.base.program import elementwise, program"
+    made = imported(tmp_path / "random_elementwise.py", head, texts)
+    jobs, expected = [], []
+    for i in range(len(drawn)):
+        graph, states = Graph(), [expressions.state(random) for _ in range(STATES)]
+        code = writer.function(graph, getattr(made, f"p{i}")(*(control(graph, name) for name in "xyz")))
+        jobs.append((code, states))
+        with np.errstate(all="ignore"):
+            columns = (np.array([state[name] for state in states]) for name in "xyz")
+            expected.append(getattr(made, f"e{i}")(*columns))
+    for source, (_, states), answers, column in zip(drawn, jobs, node.run(jobs), expected):
+        found = [answer.get("value", answer.get("error")) for answer in answers]
+        assert same(np.array(found, dtype=float) + 0.0, column + 0.0), (source, states, found, column)
 
 
 # each function of a translated module, called with numbers and a text: what Python's repr shows of its result

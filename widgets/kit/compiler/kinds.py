@@ -20,13 +20,13 @@ COUNTS = frozenset({WHOLE, TRUTH})  # Python counts truth values as 0 and 1
 
 
 def fields_of(value: Any) -> tuple[str, ...]:
-    """The fields of a record: a NamedTuple, or a class with ``__slots__`` that only keeps what it is made of.
-    Empty for anything else."""
-    if not isinstance(value, type) or "__slots__" not in vars(value):
-        return ()
-    names = tuple(inspect.signature(value).parameters)
-    init = vars(value).get("__init__")
-    return names if hasattr(value, "_fields") or (init and set(init.__code__.co_names) == set(names)) else ()
+    """The fields of a record: a NamedTuple, or a class that only keeps what it is made of. Empty for anything
+    else."""
+    init = vars(value).get("__init__") if isinstance(value, type) else None
+    if not inspect.isfunction(init):
+        return getattr(value, "_fields", ())
+    names = tuple(inspect.signature(init).parameters)[1:]
+    return names if set(init.__code__.co_names) == set(names) else ()
 
 
 class Clash(TypeError):
@@ -202,10 +202,10 @@ class Scope:
         self.result = Kind("" if gives else "nothing")
 
     def has(self, node: ast.expr) -> bool:
-        """Whether an expression begins with a name of this function."""
+        """Whether an expression begins with a name of this function, or with what a call gives."""
         while isinstance(node, (ast.Subscript, ast.Attribute)):
             node = node.value
-        return isinstance(node, ast.Name) and node.id in self.first
+        return isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in self.first)
 
     def anew(self, target: ast.Name) -> None:
         """Give a name a new kind, because it is assigned outside of all loops and conditions and its previous

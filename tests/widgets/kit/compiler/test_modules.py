@@ -89,5 +89,5 @@ def test_a_table_holds_numbers_texts_and_tables():
 
 def test_all_that_is_refused_by_name_is_in_the_list(tmp_path):
     source = Path(translate.__file__).read_text(encoding="utf-8")
-    said = set(re.findall(r'self\.refuse\(\w+, "([^"]+)"', source)) | set(translate.NAMED.values())
+    said = set(re.findall(r'self\.refuse\([\w.]+, "([^"]+)"', source)) | set(translate.NAMED.values())
     assert said == set(translate.REFUSED)
