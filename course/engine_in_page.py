@@ -66,7 +66,7 @@ def _imports(module: str) -> Iterable[str]:
         return []
     tree = ast.parse(file.read_text(encoding="utf-8"))
     statements = dependencies.statements(running(tree.body), file)
-    ours = [each for each in statements if each[0].startswith("engine.")]
+    ours = [each for each in statements if f"{each[0]}.".startswith("engine.")]
     found = dependencies.named(ours, lambda name: dependencies.source(name) is not None)
     beside = dependencies.beside(file) if dependencies.DISCOVERY in found else []
     return [each for each in (*found, *beside) if each != module]

@@ -76,8 +76,12 @@ def steps(start, end):
         start += 3
 
 
-def several(first, *rest, scale=2, **named):
-    return first * scale + sum(rest) + sum(named.values())
+def several(first, *rest):
+    return first + sum(rest)
+
+
+def scaled(first, scale=2, **named):
+    return first * scale + sum(named.values())
 
 
 '''
@@ -321,7 +325,8 @@ class Drawn:
             f"({a} and {b})",
             f"({a} or {b})",
             f"next((each for each in {q} if each > 1), {b})",
-            f"several({a}, {b}{self.pick('', ', 3', ', scale=3', ', k=4', ', scale=1, k=2, m=3')})",
+            f"several({a}, {b}{self.pick('', ', 3')})",
+            f"scaled({a}{self.pick('', ', 3', ', scale=3', ', k=4', ', scale=1, k=2, m=3')})",
             f"(lambda one, other=2: one - other)({a}{self.pick('', ', ' + b)})",
             f"Item.size([{self.text(depth - 1)}, {q}])",
             f"Item.of({self.text(depth - 1)}).count",

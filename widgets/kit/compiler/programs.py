@@ -405,7 +405,9 @@ class Function:
             return f"[{','.join(self.target(t) for t in node.elts)}]"
         if isinstance(node, ast.Name):
             return safe(node.id)
-        if not isinstance(node, (ast.Subscript, ast.Attribute)) or not self.scope.has(node):
+        if not isinstance(node, ast.Subscript) and not (
+            isinstance(node, ast.Attribute) and self.scope.has(node)
+        ):
             self.refuse(node, f"an assignment to {ast.unparse(node)}")
         if not self.is_plain(node):
             self.refuse(node, "a call in the place that is assigned", "give what it returns a name")
@@ -595,7 +597,7 @@ class Function:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
         if name not in self.of(node.value).fields:
             has = ", ".join(self.of(node.value).fields)
-            self.refuse(node, ast.unparse(node), f"{self.of(node.value).says()} has {has}" if has else "")
+            self.refuse(node, ast.unparse(node), f"the {self.of(node.value).tag} has {has}" if has else "")
         return f'{self.value(node.value)}["{name}"]'
 
     def v_Dict(self, node: ast.Dict) -> str:

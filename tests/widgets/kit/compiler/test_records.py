@@ -128,7 +128,7 @@ def of_no_member(x):
         (by_branching, r"elementwise function branches on.*np\.where"),
         (by_joining, r"x & 1\.0 of numbers.*compare them first"),
         (of_half_an_order, r"Order\(\) without all its fields"),
-        (of_no_record, r"Doubling\(\)"),
+        (of_no_record, r"Doubling\(x\)"),
         (of_no_member, r"Order\(x, \[x\]\)\.price.*size, lines"),
     ],
 )

@@ -57,7 +57,7 @@ class Bundle:
         """The JavaScript module, which exports ``modules``. It imports the runtime from the folder
         ``runtime`` and the functions of numbers.js from ``numbers``."""
         order, scripts = self.order(), [*RUNTIME.values(), self.stand_ins]
-        known = {**dict.fromkeys(order), **offered(*scripts)}
+        known = {**dict.fromkeys([*order, *modules_of(self.stand_ins)]), **offered(*RUNTIME.values())}
         trees = [ast.parse(self.source(name).read_text(encoding="utf-8")) for name in order]
         methods = BUILT_IN_METHODS | {name for tree in trees for name in method_names(tree)}
         body = "\n".join(

@@ -1,6 +1,6 @@
 // Modules of Python's library and of numpy, as far as translated modules call them: by name, for python.js. numpy.js adds what takes arrays.
 import {
-  $Dict, $FIELDS, $Named, $Tuple, $class, $dict, $f, $key, $lt, $module, $mul, $add, $py_ValueError, $py_sorted, $replaced, $setattr, $true, $tuple,
+  $Dict, $FIELDS, $Named, $Tuple, $class, $dict, $f, $key, $lt, $module, $mul, $add, $py_ValueError, $py_int, $py_sorted, $replaced, $setattr, $true, $tuple,
 } from "./python.js";
 
 const fault = $py_ValueError;
@@ -9,7 +9,7 @@ const real = value => Number(value);
 // -- math, itertools, functools, statistics ---------------------------------------------------------------------------------
 $module("math", {
   $inf: Infinity, $nan: NaN, $pi: Math.PI, $e: Math.E,
-  $floor: value => typeof value === "bigint" ? value : BigInt(Math.floor(value)), $ceil: value => typeof value === "bigint" ? value : BigInt(Math.ceil(value)),
+  $floor: value => typeof value === "bigint" ? value : $py_int(Math.floor(value)), $ceil: value => typeof value === "bigint" ? value : $py_int(Math.ceil(value)),
   $sqrt: value => { if (value < 0) throw fault("math domain error"); return Math.sqrt(real(value)); }, $log2: value => positive(value, Math.log2), $log10: value => positive(value, Math.log10),
   $log: value => positive(value, Math.log), $exp: value => Math.exp(real(value)),
   $isfinite: value => Number.isFinite(real(value)), $isinf: value => Math.abs(real(value)) === Infinity, $isnan: value => Number.isNaN(real(value)),

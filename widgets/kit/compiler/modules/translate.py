@@ -89,6 +89,7 @@ NAMED: dict[type[ast.AST], str] = {
     ast.LShift: "<<",
     ast.RShift: ">>",
 }
+MARKS = (("dataclasses", "dataclass"), ("dataclasses", "field"))  # this module writes out what they mean
 FIELDLESS = ("printing.Printed",)  # bases of dataclasses that hold nothing themselves
 
 
@@ -100,7 +101,6 @@ class Module:
         self, name: str, path: Path, known: Mapping[str, Collection[str] | None], methods: Collection[str]
     ) -> None:
         self.name, self.path, self.known, self.methods = name, path, known, methods
-        self.imported: dict[str, str] = {}  # the module's own names of whole modules
         self.scopes: list[set[str]] = []
         self.temporary: list[list[str]] = []
         self.counted = 0
@@ -197,7 +197,6 @@ class Module:
             if each.name not in self.known:
                 self.refuse(node, "a module that a page does not have", each.name)
             to = each.asname or each.name
-            self.imported[to] = each.name
             lines.append(f"{self.local(to)} = $modules[{json.dumps(each.name)}];\n")
         return "".join(lines)
 
@@ -208,7 +207,6 @@ class Module:
             if to in unused:
                 continue
             if whole in self.known:
-                self.imported[to] = whole
                 found = f"$modules[{json.dumps(whole)}]"
             else:
                 self.require(node, module, each.name)
@@ -218,7 +216,8 @@ class Module:
 
     def require(self, node: ast.AST, module: str, name: str) -> None:
         """Stop if a module does not have this name in a page."""
-        if module not in self.known or name not in (self.known[module] or (name,)):
+        there = self.known.get(module, ())
+        if there is not None and name not in there and (module, name) not in MARKS:
             self.refuse(node, "a name that a page's module does not have", f"{module}.{name}")
 
     def do_Return(self, node: ast.Return) -> str:
@@ -537,7 +536,7 @@ class Module:
         return f"({self.named(node, node.target.id)} = {self.of(node.value)})"
 
     def of_Attribute(self, node: ast.Attribute) -> str:
-        of = self.of_module(node) or self.of(node.value)
+        of = self.of(node.value)
         if node.attr == "__class__":
             return f"$py_type({of})"
         if node.attr == "__dict__":
@@ -545,15 +544,6 @@ class Module:
         if node.attr in self.methods:
             return f"$bound({of}, '${node.attr}')"
         return f"{of}.${node.attr}"
-
-    def of_module(self, node: ast.Attribute) -> str:
-        """The module whose attribute this is, which must have it in a page; empty for any other value."""
-        whole = isinstance(node.value, ast.Name) and self.imported.get(node.value.id)
-        if not isinstance(node.value, ast.Name) or not whole:
-            return ""
-        if not any(node.value.id in scope for scope in self.scopes[1:]):
-            self.require(node, whole, node.attr)
-        return self.of(node.value)
 
     def of_Tuple(self, node: ast.Tuple) -> str:
         return f"$tuple([{self.several(node.elts)}])"
@@ -710,7 +700,7 @@ class Module:
             return f"{self.named(function, function.id)}({', '.join(args)})"
         arguments = self.several(node.args)
         if isinstance(function, ast.Attribute):
-            whose = self.of_module(function) or self.of(function.value)
+            whose = self.of(function.value)
             if whose == "$py_object" and function.attr == "__setattr__":
                 return f"$setattr({arguments})"
             if not node.keywords:
