@@ -46,7 +46,7 @@ class Pieces(NamedTuple):
     row: list[int]
     held: list[float]  # what is in it
     size: list[float]
-    count: list[int]  # how many blocks are drawn together
+    blocks: list[int]  # how many are drawn together
 
 
 @cache
@@ -91,7 +91,7 @@ def lay(pieces: Pieces, start: float, end: float, whole: float, kind: float, siz
         pieces.row.append(row)
         pieces.held.append(kind)
         pieces.size.append(size)
-        pieces.count.append(count)
+        pieces.blocks.append(count)
         start = stop
         row += 1
 
@@ -337,7 +337,7 @@ def replay(
         "free_right": free.right,
         "free_row": free.row,
         "bytes": pieces.size,
-        "count": pieces.count,
+        "count": pieces.blocks,
         "frame_left": frames.left,
         "frame_right": frames.right,
         "frame_row": frames.row,

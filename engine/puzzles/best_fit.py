@@ -132,7 +132,7 @@ def addresses_of(function, asked, capacity):
     return given
 
 
-class Segment:
+class OneSegment:
     """One segment of the engine's allocator without PyTorch's rounding: a block is as large as its
     request."""
 
@@ -168,7 +168,7 @@ class Segment:
 
 def compare(given, asked, capacity):
     """Raise a Slip at the first request for which the reader's answer differs from the engine's allocator."""
-    segment = Segment(capacity)
+    segment = OneSegment(capacity)
     for at in range(len(asked)):
         request, before, wanted = asked[at], segment.room(), None
         if request[0] == "free":

@@ -39,7 +39,7 @@ class Unit(NamedTuple):
     steps: Real  # decode steps of an answer, on average
 
 
-class Reading(NamedTuple):
+class Prefilling(NamedTuple):
     """How a replica reads prompts, while it may also be writing."""
 
     room: Real  # tokens of prompts in a step
@@ -114,7 +114,7 @@ def settled(batch: Real, unit: Unit, tables: Tables) -> tuple[Real, Truth]:
 
 
 @elementwise
-def own_s(new: Real, pairs: Real, reading: Reading, unit: Unit, tables: Tables) -> Real:
+def own_s(new: Real, pairs: Real, reading: Prefilling, unit: Unit, tables: Tables) -> Real:
     """Seconds of a prompt's own steps, if it has ``new`` tokens to read."""
     tokens = np.where(unit.apart, new, reading.beside + np.minimum(reading.room, new + reading.others))
     in_one_s = step_s(tokens, unit.front, tables) + reading.read_s
@@ -125,7 +125,7 @@ def own_s(new: Real, pairs: Real, reading: Reading, unit: Unit, tables: Tables) 
 
 
 @elementwise
-def keeps_busy_s(own: Real, new: Real, pairs: Real, reading: Reading, unit: Unit) -> Real:
+def keeps_busy_s(own: Real, new: Real, pairs: Real, reading: Prefilling, unit: Unit) -> Real:
     """Seconds that a prompt keeps a replica busy; ``own`` are those of its own steps."""
     return np.where(unit.apart, own, new / reading.room * reading.full_s + pairs * unit.pair_s)
 
@@ -149,7 +149,7 @@ def first_tokens(running: Real, unit: Unit, ask: Asked, tables: Tables) -> tuple
     room = np.where(apart, unit.budget, np.maximum(1.0, unit.budget - running * unit.width))
     beside = np.where(apart, 0.0, running * unit.width)
     read_s = np.where(apart, 0.0, running * unit.cached_s + unit.draft_s)
-    reading = Reading(
+    reading = Prefilling(
         room=room,
         beside=beside,
         read_s=read_s,

@@ -25,12 +25,12 @@ BOUNDS = ("ttft_s", "tpot_s", "capacity", "smallest")  # their names
 class Tables(NamedTuple):
     """The costs of several replicas, side by side (``step_costs.Costs``)."""
 
-    rows: np.ndarray  # tokens of a step …
-    rows_s: np.ndarray  # … and its seconds without attention, the table of one replica after the other
-    pair_s: np.ndarray
-    cached_s: np.ndarray
-    capacity: np.ndarray
-    sent_s: np.ndarray  # seconds for sending a cached token
+    rows: Real  # tokens of a step …
+    rows_s: Real  # … and its seconds without attention, the table of one replica after the other
+    pair_s: Real
+    cached_s: Real
+    capacity: Real
+    sent_s: Real  # seconds for sending a cached token
 
     @classmethod
     def of(cls, costs: list[Costs], wires: list[float]) -> Tables:
@@ -55,9 +55,9 @@ class Asked(NamedTuple):
     prompt: float
     context: float  # cached tokens of an answer that is being written
     answer: float
-    fresh: np.ndarray  # quantiles of the tokens of a prompt that no prefix cache holds
-    pairs: np.ndarray  # … of the pairs of a fresh token and a token that it attends to
-    answers: np.ndarray
+    fresh: Real  # quantiles of the tokens of a prompt that no prefix cache holds
+    pairs: Real  # … of the pairs of a fresh token and a token that it attends to
+    answers: Real
     fresh_mean: float
     fresh_square: float  # mean of the squares
     pairs_mean: float
@@ -66,9 +66,9 @@ class Asked(NamedTuple):
 class Tried(NamedTuple):
     """The drafts that are tried, as columns; the first are no drafts."""
 
-    width: np.ndarray  # tokens of an answer that a step computes
-    draft_s: np.ndarray
-    gain: np.ndarray  # … and that it yields
+    width: Real  # tokens of an answer that a step computes
+    draft_s: Real
+    gain: Real  # … and that it yields
 
 
 class Plans(NamedTuple):

@@ -65,7 +65,7 @@ def test_a_thin_block_is_drawn_with_its_like_and_a_thick_one_alone():
     memory.segments.append(allocator.Segment(1, 0, 1))
     pieces, frames = (allocator_replay.Pieces([], [], [], [], [], []) for _ in range(2))
     allocator_replay.draw(memory, whole, pieces, frames)
-    assert pieces.count == [2, 1, 2, 1]
+    assert pieces.blocks == [2, 1, 2, 1]
     assert pieces.held == [WEIGHTS, WEIGHTS, OPTIMIZER, WEIGHTS]
     assert pieces.size == pytest.approx([thick + thin, thick, thick + thin, thin])
     assert frames.right == pytest.approx([sum(sizes)])

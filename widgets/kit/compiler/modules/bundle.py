@@ -82,7 +82,8 @@ def program(module: str, function: str) -> str:
     made = importlib.import_module(module)
     root: Any = getattr(made, function)
     root = getattr(root, "in_page", root)
-    written = Program(root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None))
+    marked: Any = root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None)
+    written = Program(marked)
     constants = {k: v for k, v in vars(made).items() if k.isupper() and isinstance(v, int | float)}
     entries = [f"${name}: {literal(value)}" for name, value in constants.items()]
     entries += [
