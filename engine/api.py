@@ -15,7 +15,6 @@ from pathlib import Path
 from engine import catalog, validation
 from engine.catalog import gpu as gpu
 from engine.catalog import link as link
-from engine.catalog import model as model
 from engine.catalog import node as node
 from engine.catalog import recipe as recipe
 from engine.catalog import software as software
@@ -352,9 +351,23 @@ def _as_gpu(value: Gpu | str) -> Gpu:
     return value
 
 
+def model(name: str) -> Model:
+    """A model of the catalogue, by its key or by a name that people use for it; or one of your own, by the
+    path of its config.json, or of a TOML file with the catalogue's keys.
+
+    >>> shape = engine.model("deepseek-v3")
+    >>> shape.depth, shape.hidden, shape.experts, shape.top_k
+    >>> engine.model("meta-llama/Llama-3.1-8B-Instruct").key
+    """
+    path = Path(name)
+    if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
+        return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")
+    return catalog.model(name)
+
+
 def _as_model(value: Model | str) -> Model:
     if isinstance(value, str):
-        return catalog.model(value)
+        return model(value)
     _require(Model, model=value)
     return value
 

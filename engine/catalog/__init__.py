@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.units import HOUR
-from engine.catalog import config_json, files
+from engine.catalog import config_json, files, naming
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
 from engine.catalog.recipes import Recipe
@@ -103,7 +102,7 @@ def _load(file: str, kind: type, **named) -> dict:
 def _pick(kind: str, entries: dict, key: str):
     if key in entries:
         return entries[key]
-    near = get_close_matches(str(key), entries, n=3, cutoff=0.4) or list(entries)[:8]
+    near = naming.near(str(key), entries) or list(entries)[:8]
     raise ValueError(f"{kind} must be a key of the catalogue (near: {', '.join(near)}); got {key!r}")
 
 
@@ -211,13 +210,25 @@ def gpu(key: str) -> Gpu:
     return _pick("gpu", all_gpus(), key)
 
 
+@lru_cache(1)
+def _model_names() -> dict[str, str]:
+    return naming.names(all_models())
+
+
+def model_key(name: str) -> str | None:
+    """The key of the model that a name means, in any spelling; None if there is none."""
+    return name if name in all_models() else naming.key_of(name, _model_names())
+
+
 def model(key: str) -> Model:
-    """The model of this key: the shape of a transformer, from which every count follows.
+    """The model of this key, or of a name that people use for it: the shape of a transformer, from which
+    every count follows.
 
     >>> shape = engine.model("deepseek-v3")
     >>> shape.depth, shape.hidden, shape.experts, shape.top_k
+    >>> engine.model("meta-llama/Llama-3.1-8B-Instruct").key
     """
-    return _pick("model", all_models(), key)
+    return _pick("model", all_models(), model_key(str(key)) or key)
 
 
 def models_together(keys: Sequence[str]) -> Together:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from engine.base.program import program
+from engine.catalog import config_layers, stored
 from engine.catalog.models import AT_MOST, KINDS, Model, described
 
 KEYS = (
@@ -57,6 +58,11 @@ KEYS = (
     "max_window_layers",
     "sliding_window_pattern",
     "layer_types",
+    "num_experts_per_token",
+    "top_k_experts",
+    "num_shared_experts",
+    "moe_shared_expert_intermediate_size",
+    "qkv_bias",
     # keys that only models with linear attention or state-space layers have
     "full_attention_interval",
     "linear_num_key_heads",
@@ -77,11 +83,22 @@ TYPES = (
     "qwen2",
     "qwen2_moe",
     "llama4_text",
+    "gemma4_text",
+    "nemotron_h",
+    "apertus",
+    "minimax",
 )
-PLAIN_MLP = 5  # the types before this index have no gate
-TIED = (0, 2, 3, 5, 6, 7)  # types whose embeddings are tied unless the file says otherwise
-QKV_BIAS = (8, 9)
-GEMMA2, GEMMA3, LLAMA4 = 6, 7, 10
+
+
+def _types(*names: str) -> tuple[int, ...]:
+    return tuple(TYPES.index(name) for name in names)
+
+
+PLAIN_MLP = _types("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus")  # without a gate
+# types whose embeddings are tied unless the file says otherwise
+TIED = _types("gpt2", "bloom", "opt", "gemma", "gemma2", "gemma3_text", "gemma4_text")
+QKV_BIASED = _types("qwen2", "qwen2_moe")
+GEMMA2, GEMMA3, LLAMA4 = _types("gemma2", "gemma3_text", "llama4_text")
 
 FIELDS = (
     "layers",
@@ -119,7 +136,8 @@ FFN, EXPERTS = (
     ("intermediate_size", "n_inner", "ffn_dim"),
     ("num_local_experts", "num_experts", "n_routed_experts"),
 )
-NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, ("num_experts_per_tok",))
+CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
+NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, CHOSEN)
 INNER = "text_config"  # the language model's own part, where the file describes several
 
 # the smallest and largest values of a model's fields that a planner can handle
@@ -151,10 +169,11 @@ HOLDS = {
     "head_dim": "head_dim",
     "intermediate_size_mlp": "ffn",
     "vocab_size": "vocab",
-    "num_experts_per_tok": "top_k",
     "moe_intermediate_size": "expert_ffn",
     "n_shared_experts": "shared_experts",
+    "num_shared_experts": "shared_experts",
     "shared_expert_intermediate_size": "shared_ffn",
+    "moe_shared_expert_intermediate_size": "shared_ffn",
     "first_k_dense_replace": "first_dense_layers",
     "decoder_sparse_step": "moe_every",
     "interleave_moe_layer_step": "moe_every",
@@ -170,10 +189,11 @@ HOLDS = {
     **dict.fromkeys(HEADS, "heads"),
     **dict.fromkeys(FFN, "ffn"),
     **dict.fromkeys(EXPERTS, "experts"),
+    **dict.fromkeys(CHOSEN, "top_k"),
 }
 LAYER_TYPES = ("sliding_attention", "full_attention", "chunked_attention")  # the first is counted
 LINEAR = KEYS[KEYS.index("full_attention_interval") :]
-FLAGS = ("tie_word_embeddings", "attention_bias", "use_sliding_window")
+FLAGS = ("tie_word_embeddings", "attention_bias", "qkv_bias", "use_sliding_window")
 MOST_WINDOW = 10**7  # a window may be given without being used
 
 
@@ -207,8 +227,8 @@ def _places(*names) -> tuple[int, ...]:
     return tuple(KEYS.index(name) for name in names)
 
 
-AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (
-    _places(*names) for names in (LAYERS, HIDDEN, HEADS, FFN, EXPERTS)
+AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS, AT_CHOSEN = (
+    _places(*names) for names in (LAYERS, HIDDEN, HEADS, FFN, EXPERTS, CHOSEN)
 )
 (
     TYPE,
@@ -216,10 +236,11 @@ AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (
     HEAD_DIM,
     DENSE_FFN,
     VOCAB,
-    TOP_K,
     EXPERT_FFN,
     SHARED,
+    SHARED_TOO,
     SHARED_FFN,
+    SHARED_FFN_TOO,
     FIRST_DENSE,
     SPARSE_STEP,
     MOE_STEP,
@@ -230,6 +251,7 @@ AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (
     V_DIM,
     TIE,
     BIAS,
+    QKV_BIAS,
     WINDOW,
     USE_WINDOW,
     MAX_WINDOW,
@@ -241,10 +263,11 @@ AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (
     "head_dim",
     "intermediate_size_mlp",
     "vocab_size",
-    "num_experts_per_tok",
     "moe_intermediate_size",
     "n_shared_experts",
+    "num_shared_experts",
     "shared_expert_intermediate_size",
+    "moe_shared_expert_intermediate_size",
     "first_k_dense_replace",
     "decoder_sparse_step",
     "interleave_moe_layer_step",
@@ -255,6 +278,7 @@ AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (
     "v_head_dim",
     "tie_word_embeddings",
     "attention_bias",
+    "qkv_bias",
     "sliding_window",
     "use_sliding_window",
     "max_window_layers",
@@ -302,7 +326,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     kind = first(given, [TYPE], -1)
     layers, hidden, heads = first(given, AT_LAYERS, 0), first(given, AT_HIDDEN, 0), first(given, AT_HEADS, 0)
     vocab, ffn = first(given, [VOCAB], 0), first(given, AT_FFN, 4.0 * hidden if kind == 0 else 0)
-    experts, top_k = first(given, AT_EXPERTS, 0), first(given, [TOP_K], 0)
+    experts, top_k = first(given, AT_EXPERTS, 0), first(given, AT_CHOSEN, 0)
     if experts < 2:
         experts = 0
     kv_lora = first(given, [KV_LORA], 0)
@@ -330,12 +354,12 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         expert_ffn = first(given, [EXPERT_FFN], ffn)
         first_dense = first(given, [FIRST_DENSE], 0)
         every = first(given, [SPARSE_STEP, MOE_STEP], 1)
-        shared = first(given, [SHARED], 0)
+        shared = first(given, [SHARED, SHARED_TOO], 0)
         shared_ffn = expert_ffn if shared > 0 else 0
         if kind == LLAMA4:
             shared, shared_ffn, ffn = 1, expert_ffn, first(given, [DENSE_FFN], ffn)
-        if first(given, [SHARED_FFN], 0) > 0:
-            shared, shared_ffn = 1, given[SHARED_FFN]
+        if first(given, [SHARED_FFN, SHARED_FFN_TOO], 0) > 0:
+            shared, shared_ffn = 1, first(given, [SHARED_FFN, SHARED_FFN_TOO], 0)
         if first_dense == 0 and every == 1:
             ffn = 0
     else:
@@ -364,9 +388,9 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0,
         window_layers,
-        0 if kind >= 0 and kind < PLAIN_MLP else 1,
+        1 - among(kind, PLAIN_MLP),
         first(given, [TIE], among(kind, TIED)),
-        first(given, [BIAS], among(kind, QKV_BIAS)),
+        first(given, [BIAS, QKV_BIAS], among(kind, QKV_BIASED)),
     ]
     if wrong < 0:
         for i in range(len(LESS)):
@@ -458,11 +482,20 @@ def numbers(config: dict) -> list[float]:
 
 def read(text: str) -> dict[str, float]:
     """A model's fields from the text of a config.json; ValueError says what is wrong with it."""
+    return sizes(_config(text))
+
+
+def _config(text: str) -> dict:
     if len(text) > LONGEST:
         raise ValueError(TOO_LONG)
     config = _parsed(text)
     if not isinstance(config, dict):
         raise ValueError(NOT_AN_OBJECT)
+    return config
+
+
+def sizes(config: dict) -> dict[str, float]:
+    """A model's fields from the object of a config.json."""
     found = fields_of(numbers(config))
     fields: dict[str, float] = dict(zip(FIELDS, found["fields"].tolist()))
     if found["wrong"] >= 0:
@@ -482,9 +515,8 @@ CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"
 USUAL_CONTEXT = 2048  # tokens, where a file says nothing
 
 
-def context(text: str) -> int:
-    """The most tokens that a model takes at once, from a config.json that ``read`` has read."""
-    config = _language_model(text)
+def context(config: dict) -> int:
+    """The most tokens that a model takes at once."""
     for key in CONTEXT:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
@@ -492,28 +524,25 @@ def context(text: str) -> int:
     return USUAL_CONTEXT
 
 
-def _language_model(text: str) -> dict:
-    config = _parsed(text)
-    return {**config, **(config.get(INNER) or {})}
-
-
 WITHOUT_ROTATION = ("gpt2", "opt", "bloom")
 USUAL_BASE, USUAL_EPSILON = 10_000, 1e-6  # of transformers' LlamaConfig, where a file says nothing
 LARGE_EPSILON = 1e-5
 
 
-def rotary_base(text: str) -> int:
-    """The base of the rotary position embeddings in a config.json that ``read`` has read; 0 without them."""
-    config = _language_model(text)
+def rotary_base(config: dict) -> int:
+    """The base of the rotary position embeddings; 0 without them."""
     if config.get("model_type") in WITHOUT_ROTATION:
         return 0
-    value = config.get("rope_theta", USUAL_BASE)
+    own = config.get("rope_parameters")
+    full = own.get("full_attention") if isinstance(own, dict) else None
+    own = full if isinstance(full, dict) else own
+    value = own.get("rope_theta") if isinstance(own, dict) else None
+    value = config.get("rope_theta", USUAL_BASE) if value is None else value
     return int(value) if isinstance(value, (int, float)) and 0 < value < 10**9 else USUAL_BASE
 
 
-def small_epsilon(text: str) -> bool:
-    """Whether the norms add 1e-6 and not 1e-5, likewise."""
-    config = _language_model(text)
+def small_epsilon(config: dict) -> bool:
+    """Whether the norms add 1e-6 and not 1e-5."""
     usual = LARGE_EPSILON if config.get("model_type") in WITHOUT_ROTATION else USUAL_EPSILON
     value = config.get("rms_norm_eps", config.get("layer_norm_epsilon", usual))
     return isinstance(value, float) and value < LARGE_EPSILON
@@ -521,15 +550,26 @@ def small_epsilon(text: str) -> bool:
 
 def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
     """A model from the text of a config.json."""
-    fields = read(text)
+    # Python's json writes Infinity, which JSON does not know
+    config = _config(text.replace("Infinity", "1e308"))
+    inner = config.get(INNER)
+    config = {**config, **inner} if isinstance(inner, dict) else config
+    beyond = config_layers.reaches_beyond(config)
+    found = sizes(config_layers.plain(config) if beyond else config)
+    config_layers.require_known(config, KEYS)
     whole: dict[str, Any] = {
-        field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in fields.items() if field in KINDS
+        field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in found.items() if field in KINDS
     }
+    if beyond:
+        whole = {"hidden": whole["hidden"], "vocab": whole["vocab"], "tied": whole["tied"]}
+        whole["groups"] = config_layers.groups(config, found)
     return described(
         key=key,
         name=name,
-        max_context=context(text),
-        rotary_base=rotary_base(text),
-        small_epsilon=small_epsilon(text),
+        max_context=context(config),
+        rotary_base=rotary_base(config),
+        small_epsilon=small_epsilon(config),
+        extra_params=config_layers.tower(config),
+        stored=stored.of_config(config),
         **whole,
     )

@@ -2,9 +2,9 @@
 of layers that are alike.
 
 A kind answers what the cost model asks of it: parameters, the products with its weights, the values that it
-caches for a token, the widths of its heads. A new kind is a class here with the same answers, and its name in
-ATTENTIONS or MLPS. A number may be an array or a symbol; an answer is then one too.
-"""
+caches for a token, the widths of its heads. A new kind is a class here, or in ``mixers``, with the same
+answers, and its name in ATTENTIONS or MLPS of ``models``. A number may be an array or a symbol; an answer is
+then one too."""
 
 from __future__ import annotations
 
@@ -61,6 +61,9 @@ class GroupedAttention:
     biases: bool = False  # on all of its matrices
     qkv_bias: bool = False  # on query, key and value alone
     extra_params: int = 0  # query and key norms, attention sinks
+    gate_width: int = 0  # values of a gate that multiplies the output; 0 without one
+    tensors: int = 2  # that a token leaves: keys and values; 1 where they are the same (Gemma 4); 0 where
+    # the layer reads an earlier one's (Gemma 3n)
 
     family = "softmax"  # kinds of a family stand for each other in a choice among models
     latent = False
@@ -95,13 +98,14 @@ class GroupedAttention:
     @property
     def cached(self) -> Real:
         """Values of a token in the cache of one layer."""
-        return 2 * self.kv_heads * self.head_dim
+        return self.tensors * self.kv_heads * self.head_dim
 
     @property
     def matrices(self) -> Real:
-        """Weights of the matrices: h·(heads + 2·kv_heads)·d for q, k and v, heads·d·h for the output."""
+        """Weights of the matrices: h·(heads + 2·kv_heads)·d for q, k and v, heads·d·h for the output; those
+        of the gate."""
         h, d = self.hidden, self.head_dim
-        return h * (self.heads + 2 * self.kv_heads) * d + self.heads * d * h
+        return h * (self.heads + self.tensors * self.kv_heads) * d + self.heads * d * h + h * self.gate_width
 
     @property
     def parameters(self) -> Real:
@@ -112,10 +116,10 @@ class GroupedAttention:
 
     @property
     def projections(self) -> tuple[Projection, ...]:
-        """q, k and v in one, and the output."""
+        """q, k, v and the gate in one, and the output."""
         q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
         return (
-            Projection(self.hidden, q + 2 * kv, *COLUMN, casts_input=0.0),
+            Projection(self.hidden, q + self.tensors * kv + self.gate_width, *COLUMN, casts_input=0.0),
             Projection(q, self.hidden, *ROW),
         )
 
@@ -137,6 +141,7 @@ class LatentAttention:
     qkv_bias: bool = False
     extra_params: int = 0
     head_dim: int = 0  # as the makers' files have it; its biases alone are counted by it
+    gate_width: int = 0  # values of a gate that multiplies the output; 0 without one
 
     family = "softmax"  # kinds of a family stand for each other in a choice among models
     latent = True
@@ -179,7 +184,8 @@ class LatentAttention:
         h, q_width = self.hidden, self.heads * self.qk_dim
         query = ops.where(self.q_lora > 0, self.q_lora * (h + q_width), h * q_width)
         up = self.kv_lora * self.heads * (self.nope_dim + self.v_dim)
-        return query + h * (self.kv_lora + self.rope_dim) + up + self.heads * self.v_dim * h
+        own = query + h * (self.kv_lora + self.rope_dim) + up + self.heads * self.v_dim * h
+        return own + h * self.gate_width
 
     @property
     def parameters(self) -> Real:
@@ -254,7 +260,11 @@ class DenseMlp:
 @dataclass(frozen=True)
 class ExpertsMlp:
     """A mixture of experts: a router sends each token to ``top_k`` of them, and every token goes to the
-    shared ones."""
+    shared ones.
+
+    Tokens may be projected to a narrower ``latent`` before the routed experts, and back after (Nemotron 3,
+    Kimi K3); the router may also pick ``idle_experts``, which give a token back as it is (LongCat-Flash).
+    """
 
     hidden: int
     experts: int
@@ -267,6 +277,8 @@ class ExpertsMlp:
     router_bias: bool = False
     gated: bool = True
     biases: bool = False
+    latent: int = 0  # 0: tokens keep their width
+    idle_experts: int = 0
 
     family = "experts"  # kinds of a family stand for each other in a choice among models
     routed = True
@@ -276,12 +288,25 @@ class ExpertsMlp:
             check.whole(0, experts=self.experts, top_k=self.top_k, expert_ffn=self.width)
             check.whole(0, shared_experts=self.shared_experts, shared_ffn=self.shared_width)
             check.whole(0, expert_groups=self.groups, top_groups=self.top_groups)
+            check.whole(0, latent=self.latent, idle_experts=self.idle_experts)
             check.between(0, 1, gated=self.gated, biases=self.biases, router_bias=self.router_bias)
+
+    @property
+    def inside(self) -> Real:
+        """Width of a token as routed experts get it."""
+        return self.latent or self.hidden
+
+    @property
+    def used(self) -> Real:
+        """Routed experts that a token meets; on average, if the router likes idle ones as much."""
+        if not self.idle_experts:
+            return self.top_k
+        return self.top_k * self.experts / (self.experts + self.idle_experts)
 
     @property
     def expert(self) -> DenseMlp:
         """One routed expert."""
-        return DenseMlp(self.hidden, self.width, self.gated, self.biases)
+        return DenseMlp(self.inside, self.width, self.gated, self.biases)
 
     @property
     def shared(self) -> DenseMlp:
@@ -289,18 +314,29 @@ class ExpertsMlp:
         return DenseMlp(self.hidden, self.shared_experts * self.shared_width, self.gated, self.biases)
 
     @property
+    def projections(self) -> tuple[Projection, ...]:
+        """Into the latent and back; every tensor rank computes both."""
+        if not self.latent:
+            return ()
+        return (Projection(self.hidden, self.latent, *WHOLE), Projection(self.latent, self.hidden, *WHOLE))
+
+    @property
     def matrices(self) -> Real:
-        """Weights that a token is multiplied by: its experts', the shared ones' and the router's."""
-        width = self.top_k * self.width + self.shared_experts * self.shared_width
-        return self.hidden * ((2 + self.gated) * width + self.experts)
+        """Weights that a token is multiplied by: its experts', the shared ones', the router's, and those into
+        the latent and back."""
+        routed = self.inside * self.used * self.width
+        shared = self.hidden * self.shared_experts * self.shared_width
+        router = self.hidden * (self.experts + self.idle_experts)
+        return (2 + self.gated) * (routed + shared) + router + 2 * self.hidden * self.latent
 
     @property
     def unrouted(self) -> Real:
-        """Parameters outside of routed experts: the shared ones and the router."""
+        """Parameters outside of routed experts: the shared ones, the router, and those of the latent."""
         biased = (self.biases > 0) | (self.router_bias > 0)
-        router = self.hidden * self.experts + ops.where(biased, self.experts, 0)
+        chosen = self.experts + self.idle_experts
+        router = self.hidden * chosen + ops.where(biased, self.experts, 0)
         one = DenseMlp(self.hidden, self.shared_width, self.gated, self.biases)
-        return self.shared_experts * one.parameters + router
+        return self.shared_experts * one.parameters + router + 2 * self.hidden * self.latent
 
     @property
     def parameters(self) -> Real:
@@ -310,7 +346,7 @@ class ExpertsMlp:
     @property
     def active(self) -> Real:
         """Parameters that one token uses."""
-        return self.top_k * self.expert.parameters + self.unrouted
+        return self.used * self.expert.parameters + self.unrouted
 
 
 # -- groups of layers ----------------------------------------------------------------------------------------
@@ -324,11 +360,6 @@ class LayerGroup:
     window: Window | None = None  # None: attention sees all tokens before
     norms: int = 2
     first: int = 0  # the place in the model of the first of them
-
-
-# the kinds by the names that a table may give them
-ATTENTIONS: dict[str, type] = {"grouped": GroupedAttention, "latent": LatentAttention}
-MLPS: dict[str, type] = {"dense": DenseMlp, "experts": ExpertsMlp}
 
 
 def divisors(n: Real) -> list[int]:

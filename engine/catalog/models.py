@@ -18,9 +18,8 @@ import numpy as np
 
 from engine.base import check, hashing, ops
 from engine.base.types import Real
+from engine.catalog import stored
 from engine.catalog.layers import (
-    ATTENTIONS,
-    MLPS,
     DenseMlp,
     ExpertsMlp,
     GroupedAttention,
@@ -29,8 +28,28 @@ from engine.catalog.layers import (
     Window,
     divisors,
 )
+from engine.catalog.mixers import (
+    CompressedAttention,
+    IndexedAttention,
+    Indexer,
+    LinearAttention,
+    Mixer,
+    NoAttention,
+    StateSpace,
+)
 
 NUMBER = (int, float, np.number)
+# the kinds of a layer's parts by the names that a table may give them
+ATTENTIONS: dict[str, type] = {
+    "grouped": GroupedAttention,
+    "latent": LatentAttention,
+    "linear": LinearAttention,
+    "state space": StateSpace,
+    "indexed": IndexedAttention,
+    "compressed": CompressedAttention,
+    "none": NoAttention,
+}
+MLPS: dict[str, type] = {"dense": DenseMlp, "experts": ExpertsMlp}
 # no model has more of the first than of the second
 AT_MOST = {
     "windowed_layers": "layers",
@@ -75,20 +94,25 @@ class Model:
     extra_params: int = 0  # parts outside the decoder that the published count includes
     checkpoint: str = ""  # its repository on Hugging Face; empty where there is none
     access: str = ""  # "gated" where one has to ask for it
-    stored: str = ""  # the format of its weights there, where that is not 16 or 8 bits
+    stored: str = ""  # the formats of its weights there (``catalog.stored``); empty where all are in 16 bits
     family: str = ""
     year: int = 0
     published_params: float = 0.0
     published_active_params: float = 0.0
+    counted_params: int = 0  # by a library that builds the model, to the last one
+    mtp_modules: int = 0  # that predict further tokens; in no count
+    also: tuple[str, ...] = ()  # names of checkpoints that have this shape
+    inferred: tuple[str, ...] = ()  # fields that no source names, found from a sibling and held by the count
     source: str = ""
     checked: str = ""
     note: str = ""
-    # what one looks up, found once: how many layers it has; the attention of the first; the MLP of layers
-    # without experts, and the experts of those with some
+    # what one looks up, found once: how many layers it has; the attention of the first, of those that read a
+    # cache where there are some; the MLP of layers without experts, and the experts of those with some
     depth: Real = field(init=False, repr=False, compare=False, default=0)
     attention: Any = field(init=False, repr=False, compare=False, default=None)
     dense: Any = field(init=False, repr=False, compare=False, default=None)
     moe: Any = field(init=False, repr=False, compare=False, default=None)
+    mixes: bool = field(init=False, repr=False, compare=False, default=False)  # has a kind of ``mixers``
     hashed: int | None = field(init=False, repr=False, compare=False, default=None)
 
     __hash__ = hashing.once
@@ -98,14 +122,18 @@ class Model:
         if not self.layers:
             raise ValueError("layers must be at least one group of layers, got none")
         first, others = self.layers[0], self.layers[1:]
-        dense = [group.mlp for group in self.layers if not group.mlp.routed]
+        plain = [group.mlp for group in self.layers if not group.mlp.routed]
+        dense = [mlp for mlp in plain if not _is_none(mlp.width)]
         moe = [group.mlp for group in self.layers if group.mlp.routed]
         with check.trusted():
             # one without any width, or any experts, for a kind of block that no layer has
             dense.append(DenseMlp(self.hidden, 0, first.mlp.gated, first.mlp.biases))
             moe.append(ExpertsMlp(self.hidden, 0, 0, 0, gated=first.mlp.gated, biases=first.mlp.biases))
         object.__setattr__(self, "depth", first.count + sum(group.count for group in others))
-        object.__setattr__(self, "attention", first.attention)
+        mixers = [is_mixer(group.attention) for group in self.layers]
+        reads = (group.attention for group, mixes in zip(self.layers, mixers) if not mixes)
+        object.__setattr__(self, "attention", next(reads, first.attention))
+        object.__setattr__(self, "mixes", True in mixers)
         object.__setattr__(self, "dense", dense[0])
         object.__setattr__(self, "moe", moe[0])
 
@@ -141,6 +169,17 @@ class Model:
     def cache_bytes_per_token(self, bytes_per_value: Real = 2.0) -> Real:
         """Bytes that a token of context takes in all caches, while it is within every window."""
         return sum(count * kind.cached for count, kind in attentions(self)) * bytes_per_value
+
+    @property
+    def state_bytes_per_sequence(self) -> Real:
+        """Bytes that a sequence keeps whatever its length: the states of linear attention and state spaces,
+        and the windows of compressed attention."""
+        return state_bytes(self)
+
+    def weight_bytes(self, formats: str | None = None) -> Real:
+        """Bytes of the weights as the checkpoint stores them, or in other ``formats``
+        (``catalog.stored``)."""
+        return weight_bytes(self, self.stored if formats is None else formats)
 
     @property
     def heads(self) -> Real:
@@ -378,14 +417,17 @@ class Grouping:
 
 SIZES = tuple(ModelSizes.__annotations__)
 # a model's fields beside its layers
-FOUND = ("depth", "attention", "dense", "moe", "hashed")
+FOUND = ("depth", "attention", "dense", "moe", "mixes", "hashed")
 OWN = tuple(name for name in Model.__annotations__ if name not in ("layers", *FOUND))
 # the numbers that describe a model, by name, and whether they are whole or truths
 KINDS = {
     name: kind
     for name, kind in (Model.__annotations__ | ModelSizes.__annotations__).items()
-    if kind in ("int", "bool")
+    if kind in ("int", "bool") and name not in FOUND
 }
+
+
+LISTS = ("also", "inferred")
 
 
 def _is_none(number: Real) -> bool:
@@ -396,7 +438,7 @@ def _is_none(number: Real) -> bool:
 def described(key: str, name: str, **given: Any) -> Model:
     """A model from the short keys of ``ModelSizes`` and the fields of ``Model``; or, with ``groups``, from
     tables of layers as ``group_from`` reads them."""
-    given = {one: _whole(value) for one, value in given.items()}
+    given = {one: tuple(value) if one in LISTS else _whole(value) for one, value in given.items()}
     if "groups" in given:
         layers = tuple(group_from(given["hidden"], table) for table in given["groups"])
         count = sum(group.count for group in layers)
@@ -444,6 +486,11 @@ def _part(name: str, hidden: int, table: Mapping[str, Any], kinds: Mapping[str, 
     unknown = [name for name in given if name not in allowed]
     if unknown:
         raise ValueError(f"{kind} {name} may have {', '.join(allowed)}; got {unknown[0]!r}")
+    if "over" in given:
+        given["over"] = _part(name, hidden, given["over"], kinds)
+    if "indexer" in given:
+        rank = given["over"].q_lora or hidden
+        given["indexer"] = Indexer(hidden=hidden, **({"query_rank": rank} | given["indexer"]))
     return kinds[kind](hidden=hidden, **given)
 
 
@@ -452,6 +499,9 @@ OF_MOE = ("experts", "top_k", "expert_ffn", "shared_experts", "shared_ffn")
 
 def sizes_of(model: Model) -> dict[str, Any]:
     """The short keys that describe a model's layers; ValueError for one that they cannot describe."""
+    undescribed = f"{model.key} has layers that the short keys of a model do not describe"
+    if model.mixes:
+        raise ValueError(undescribed)
     attention, moe = model.attention, model.moe
     window = next((group.window for group in model.layers if group.window), None)
     first, every = expert_places(model)
@@ -481,8 +531,17 @@ def sizes_of(model: Model) -> dict[str, Any]:
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"{model.key} has layers that the short keys of a model do not describe")
+        raise ValueError(undescribed)
     return found
+
+
+def in_short_keys(model: Model) -> bool:
+    """Whether the short keys describe a model's layers."""
+    try:
+        sizes_of(model)
+    except ValueError:
+        return False
+    return True
 
 
 def resized(model: Model, **sizes: Any) -> Model:
@@ -601,6 +660,46 @@ def attentions(model: Any) -> tuple[tuple[Real, Any], ...]:
 def attended(model: Any) -> tuple[tuple[Real, tuple[Any, Any]], ...]:
     """(how many layers, (their attention, its window or None)) for each different pair."""
     return _views(model, "attended", lambda group: (group.attention, group.window))
+
+
+def is_mixer(attention: Any) -> bool:
+    """Whether attention is of a kind of ``catalog.mixers``, which says itself what it does with a context."""
+    return _family(attention) == Mixer.family
+
+
+def has_mixers(model: Any) -> bool:
+    """Whether any layer's attention is of a kind of ``catalog.mixers``."""
+    return any(is_mixer(kind) for _, kind in attentions(model))
+
+
+def state_bytes(model: Any) -> Real:
+    """Bytes that a sequence keeps in all layers, whatever its length."""
+    return sum(count * kind.state_bytes for count, kind in attentions(model) if is_mixer(kind))
+
+
+def weight_bytes(model: Model, formats: str) -> Real:
+    """Bytes of a model's weights, stored in these formats (``catalog.stored``). Norms, biases, routers,
+    indexers and towers take 2 bytes a value; so do weights of what is left out there."""
+    kinds = stored.parsed(formats)
+    parts = {
+        "experts": routed_parameters(model),
+        "shared": sum(count * mlp.shared.matrices for count, mlp in mlps(model) if is_routed(mlp)),
+        "dense": sum(count * mlp.matrices for count, mlp in mlps(model) if not is_routed(mlp)),
+        "output": sum(
+            count * kind.heads * kind.value_dim * model.hidden for count, kind in attentions(model)
+        ),
+        "ends": (1 if model.tied else 2) * model.vocab * model.hidden,
+    }
+    parts["attention"] = sum(count * kind.matrices for count, kind in attentions(model)) - parts["output"]
+    others = parameters(model) - sum(parts.values())
+    return 2.0 * others + sum(stored.BYTES[kinds[part]] * count for part, count in parts.items())
+
+
+def bytes_of_a_weight(model: Model, formats: str) -> float:
+    """Bytes that a value of a layer takes on average in these formats (``catalog.stored``); embedding and
+    output layer aside, which stay in 16 bits."""
+    ends = embedding_parameters(model) + head_parameters(model)
+    return float((weight_bytes(model, formats) - 2.0 * ends) / (parameters(model) - ends))
 
 
 def mlps(model: Any) -> tuple[tuple[Real, Any], ...]:

@@ -20,7 +20,7 @@ class Server:
     of_rest: bool
     longest: int  # tokens of one request, prompt and output
     requests: int  # at once
-    weight_precision: str | None
+    weight_precision: str | float | None  # the format of the weights, or bytes of one on average
     kv_precision: str
     chunk: int | None = None  # tokens of a step at most, where the texts say
     dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own

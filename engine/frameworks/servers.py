@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import catalog
-from engine.catalog.models import Model
+from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import key_of, named, stored_precision
@@ -65,6 +65,9 @@ class Pool(NamedTuple):
     role: str
     replicas: int
     of: Replica
+
+
+NVIDIA_S = "attention bf16, rest nvfp4"  # what NVIDIA's checkpoints in NVFP4 mostly are
 
 
 class ServerCommand(Framework):
@@ -138,8 +141,10 @@ class ServerCommand(Framework):
         precision = (
             "fp32" if kind in ("float32", "float") else "fp16" if kind in ("half", "float16") else "bf16"
         )
-        if stored == "fp8":
+        formats = NVIDIA_S if "nvfp4" in (d.given("model") or "").lower() else shape.stored
+        if stored == "fp8" or (stored is None and "fp8" in formats):
             precision = "fp8"
+        weights = bytes_of_a_weight(shape, formats) if stored is None and formats else stored
         for name in ("eager", "exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
             d.given(name)
         tp, dp, replicas = self.spread(d, shape, tp, replicas)
@@ -153,7 +158,7 @@ class ServerCommand(Framework):
         chunk = d.given("chunk") or None
         if self.limits_all and dp > 1:
             requests, chunk = max(1, requests // dp), chunk and chunk // dp
-        server = Server(tp, pp, replicas, share, self.of_rest, longest, requests, stored, kv, chunk, dp)
+        server = Server(tp, pp, replicas, share, self.of_rest, longest, requests, weights, kv, chunk, dp)
         return Meant(tp * pp * dp * replicas, precision, server=server)
 
     def spread(self, d: Draft, shape: Model, tp: int, replicas: int) -> tuple[int, int, int]:
@@ -277,7 +282,7 @@ def _named(of: Deployment) -> list[str]:
 def stored_in_4_bits(of: Deployment) -> bool:
     """Whether the public checkpoint has its weights in 4 bits already, so that no flag says so."""
     known = catalog.all_models()
-    return of.weights == "int4" and of.model in known and known[of.model].stored == "mxfp4"
+    return of.weights == "int4" and of.model in known and "experts mxfp4" in known[of.model].stored
 
 
 def command(words: list[tuple[str, ...]], start: str) -> list[str]:

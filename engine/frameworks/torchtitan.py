@@ -94,6 +94,7 @@ CAN = Ability(
     "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
     counts_ends=True,
     borrows_ranks=True,
+    mixes=False,
 )
 # classes of torch.distributed.pipelining that have the orders of our schedules, block by block
 TORCH_SCHEDULES = {

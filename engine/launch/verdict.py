@@ -9,7 +9,7 @@ from engine import catalog
 from engine.base import printing
 from engine.calibration import bands
 from engine.catalog.hardware import Gpu
-from engine.frameworks.described import Launch
+from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
 from engine.launch import changes, planned, reading
@@ -346,7 +346,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     return replace(report, served=answer, extrapolates=_outside(at, answer.extrapolates))
 
 
-def room_of(launch: Launch, at: Machine, stored: str | None) -> ServerRoom:
+def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
     """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
     of its share. A pipeline's stages share both evenly; groups that share experts have caches of their
     own."""
@@ -362,26 +362,33 @@ def room_of(launch: Launch, at: Machine, stored: str | None) -> ServerRoom:
     rest = capacity - weights - memory.FRAMEWORK_BYTES
     cache = s.share * rest if s.of_rest else s.share * capacity - weights - memory.FRAMEWORK_BYTES
     value = memory.BYTES_PER_VALUE[s.kv_precision]
-    cut = float(inference.kv_shards(size, float(s.tp))) * s.pp
-    each = float(memory.kv_bytes_per_token(size, value)) / cut
-    needed = float(memory.kv_bytes(size, float(s.longest), 1.0, value)) / cut
-    tokens = max(0, int(cache // each))
+    each = float(memory.kv_bytes_per_token(size, value)) / (
+        float(inference.kv_shards(size, float(s.tp))) * s.pp
+    )
+    needed = _request_bytes(size, s, value, s.longest)
+    states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
+    tokens = max(0, int((cache - states) // each))
     return ServerRoom(
         {"weights": float(weights), "framework": memory.FRAMEWORK_BYTES, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
         tokens,
         needed,
-        s.longest if needed <= cache else _longest(size, cache, value, cut, s.longest),
+        s.longest if needed <= cache else _longest(size, s, cache, value),
     )
 
 
-def _longest(size, cache: float, value: float, cut: float, most: int) -> int:
+def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
+    """What a request of this many tokens keeps on a GPU."""
+    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp
+
+
+def _longest(size, s: Server, cache: float, value: float) -> int:
     """The longest request whose cache fits, by halving."""
-    low, high = 0, most
+    low, high = 0, s.longest
     while low < high:
         middle = (low + high + 1) // 2
-        fits = float(memory.kv_bytes(size, float(middle), 1.0, value)) / cut <= cache
+        fits = _request_bytes(size, s, value, middle) <= cache
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 

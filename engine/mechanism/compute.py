@@ -11,7 +11,7 @@ from engine.calibration import launch_costs
 from engine.calibration.attention import fused_s
 from engine.calibration.grouped import experts_s, trained_experts_s
 from engine.calibration.products import gemm_s, quantise_s, trained_product_s
-from engine.mechanism import flops
+from engine.mechanism import flops, mixing
 from engine.mechanism.matmul import Chip, stream_s
 from engine.mechanism.shape import mean_of
 
@@ -94,6 +94,9 @@ def attention_by_kind(
     sequences, kernel = tokens / seq, at.attention if kernels == "library" else at.flash_2
     found = []
     for kind in shape.attended:
+        if kind.mixer is not None:
+            found.append(mixing.sequence_s(kind.mixer, sequences, seq, tp, kernel))
+            continue
         heads, width = kind.heads / tp, 0.5 * (kind.qk_dim + kind.value_dim)
         kv_heads = heads * (kind.kv_heads / kind.heads)
         window = (kind.window,) if kind.windowed else ()
@@ -117,7 +120,11 @@ def core_attention_s(
 
 
 def _written_attention_s(kind: Attended, tokens, seq, tp, at: Chip, dropout) -> tuple[Real, Real]:
-    """``core_attention_s`` of one kind, where the scores are written."""
+    """``core_attention_s`` of one kind, where the scores are written; a kind of ``catalog.mixers`` has none
+    to write."""
+    if kind.mixer is not None:
+        forward = mixing.sequence_s(kind.mixer, tokens / seq, seq, tp, at.flash_2)
+        return forward, forward * BACKWARD_OF_FLASH
     heads = kind.heads / tp
     batch = tokens / seq * heads
     two_products = gemm_s(seq, seq, kind.qk_dim, at.wide, batch) + gemm_s(
@@ -270,11 +277,11 @@ def _routed_layer(
         ops.minimum(held, rows),
         held,
         came * ops.minimum(top_k, ep),
-        shape.hidden,
+        part.hidden,
         width,
         part.gated,
     )
-    hidden_s = cast_s(rows, shape.hidden, at)
+    hidden_s = cast_s(rows, part.hidden, at)
     return (
         layer,
         hidden_s + cast_s(rows, width, at),

@@ -65,12 +65,17 @@ def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Re
     layer.
 
     Causal: a token sees only the tokens before it, half of them on average; layers with a window see at most
-    the window (w − w²/2s on average; chunks of w: w/2). Leaves out the softmax.
+    the window (w − w²/2s on average; chunks of w: w/2). Linear attention, state spaces and attention over
+    what an indexer picks are counted as they run, causal or not (``catalog.mixers``). Leaves out the softmax.
     """
     check.whole(seq=seq)
     check.between(0, 1, causal=causal)
     found, before = 0, ops.where(causal, seq / 2, seq)
     for count, (kind, window) in models.attended(model):
+        if models.is_mixer(kind):
+            work = kind.reading(seq)
+            found = found + count * (work.flops + work.repeated_flops) / seq
+            continue
         seen = before if window is None else _seen_in(window, seq, causal)
         found = found + 2 * kind.heads * (kind.qk_dim + kind.value_dim) * (count * seen)
     return found

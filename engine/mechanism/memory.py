@@ -490,14 +490,19 @@ def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0)
 def kv_bytes(
     model: Shape | models.Model, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0
 ) -> Real:
-    """KV cache of this many sequences of this length; layers with a window keep only the window."""
+    """KV cache of this many sequences of this length; layers with a window keep only the window. Layers with
+    a state keep that too, whatever the length (``catalog.mixers``)."""
     check.non_negative(context_tokens=context_tokens, sequences=sequences)
     check.positive(bytes_per_value=bytes_per_value)
-    values = 0
+    values, states = 0, 0
     for count, (kind, window) in models.attended(model):
+        if models.is_mixer(kind):
+            held = kind.cache_bytes(context_tokens, bytes_per_value) + kind.state_bytes
+            states = states + sequences * count * held
+            continue
         kept = context_tokens if window is None else ops.minimum(context_tokens, window.tokens)
         values = values + sequences * (count * kept) * kind.cached
-    return values * bytes_per_value
+    return values * bytes_per_value + states
 
 
 # -- against the machine ------------------------------------------------------------------------------------

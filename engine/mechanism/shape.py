@@ -41,6 +41,7 @@ class Attended:
     is_latent: Any  # whether these are latents that all heads read
     window: float  # tokens; 0 where it sees all before
     windowed: bool
+    mixer: Any = None  # the attention itself, where it is of a kind of ``catalog.mixers``
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Routed:
 
     share: float
     experts: float
-    top_k: float
+    top_k: float  # that a token meets, those left out that do nothing
     width: float  # of a routed expert
     gated: float
     groups: float
@@ -66,7 +67,8 @@ class Routed:
     shared_width: float  # of all shared experts together
     params: float  # of all routed experts of such a layer, in a mean layer
     products: tuple[Product, ...]  # of one routed expert
-    shared: tuple[Product, ...]
+    shared: tuple[Product, ...]  # what every token passes beside them
+    hidden: float  # width of a token as they get it
 
 
 def _products(projections: Any, examples: Any, share: Real = 1.0) -> tuple[Product, ...]:
@@ -101,7 +103,7 @@ def _floated(part: Any) -> Any:
     return as_float(part)
 
 
-PARTS = (*layers.ATTENTIONS.values(), *layers.MLPS.values(), layers.Window)
+PARTS = (*models.ATTENTIONS.values(), *models.MLPS.values(), layers.Window)
 
 
 class Shape:
@@ -125,6 +127,8 @@ class Shape:
         self.all_reduces = ops.where(
             self.parallel_block > 0, 1.0, 2.0
         )  # AllReduces of tensor parallelism, per layer and direction
+        if any(models.is_mixer(kind) and not kind.kernels for _, kind in self.views["attentions"]):
+            self.all_reduces = 1.0  # every layer is attention or a feed-forward block alone
         # attention: its products, and what it reads
         view = self.views["attentions"]
         self.attention, self.up_projections = (), ()  # products of all kinds; of latents alone
@@ -146,6 +150,7 @@ class Shape:
         self.attended = tuple(
             _attended(share, kind, window) for share, (_, (kind, window)) in zip(_shares(view, depth), view)
         )
+        self.state_bytes = as_float(models.state_bytes(model))  # of a sequence, whatever its length
         # feed-forward blocks
         self.dense, self.routed, view = (), (), self.views["mlps"]
         for share, (_, mlp) in zip(_shares(view, depth), view):
@@ -209,6 +214,7 @@ def _attended(share: Real, kind: Any, window: Any) -> Attended:
         kind.latent,
         0.0 if window is None else window.tokens,
         window is not None,
+        kind if models.is_mixer(kind) else None,
     )
 
 
@@ -220,7 +226,7 @@ def _routed(share: Real, mlp: Any) -> Routed:
     return Routed(
         share,
         mlp.experts,
-        mlp.top_k,
+        mlp.used,
         mlp.width,
         mlp.gated,
         mlp.groups,
@@ -228,8 +234,17 @@ def _routed(share: Real, mlp: Any) -> Routed:
         mlp.shared_experts * mlp.shared_width,
         share * (mlp.parameters - mlp.unrouted),
         _mlp_products(mlp.expert),
-        _mlp_products(mlp.shared),
+        (*_mlp_products(mlp.shared), *_latent_products(mlp)),
+        as_float(mlp.inside),
     )
+
+
+def _latent_products(mlp: Any) -> tuple[Product, ...]:
+    """The products that bring tokens to a narrower width before the routed experts, and back; none in a
+    choice among models, of which none has them."""
+    if hasattr(type(mlp), "__each__"):
+        return ()
+    return _products(mlp.projections, mlp.projections)
 
 
 def _mlp_products(mlp: Any) -> tuple[Product, ...]:

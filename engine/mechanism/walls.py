@@ -201,7 +201,7 @@ def touched_parameters(model: models.Model, batch: Real) -> Real:
     idle = 0
     for count, mlp in models.mlps(model):
         if models.is_routed(mlp):
-            used = mlp.experts * (1 - (1 - mlp.top_k / ops.maximum(mlp.experts, 1)) ** batch)
+            used = mlp.experts * (1 - (1 - mlp.used / ops.maximum(mlp.experts, 1)) ** batch)
             idle = idle + count * (mlp.experts - used) * mlp.expert.parameters
     return models.parameters(model) - idle
 

@@ -12,7 +12,10 @@ from engine.step import layout
 from engine.step.layout import Job, Layout
 
 H100 = catalog.gpu("h100-sxm")
-DENSE = tuple(one for one in catalog.all_models().values() if not one.experts)
+# decoders whose every layer reads all keys, and that have no tower beside them
+DENSE = tuple(
+    one for one in catalog.all_models().values() if not (one.experts or one.mixes or one.extra_params)
+)
 LARGE = tuple(one for one in DENSE if models.parameters(one) >= 6e9)
 LLAMAS = tuple(catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3.1-405b"))
 

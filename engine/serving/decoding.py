@@ -75,7 +75,7 @@ def split(
         products_s = inference.products_s(size, batch, tp, weight_bytes, chip) + inference.head_s(
             size, batch, tp, chip
         )
-        cache = memory.kv_bytes(size, context, batch, kv_value_bytes) / inference.kv_shards(size, tp)
+        cache = inference.kept_bytes(size, context, batch, kv_value_bytes, tp)
         cache_s = cache / chip.decode.memory_bytes_per_s
         attention_s = inference.attention_s(size, batch, context, tp, kv_value_bytes, chip)
         starts_s = inference.starts_s(size, chip)
@@ -117,17 +117,21 @@ def room(
     embeddings = size.embedding_params + size.head_params
     weights = ((size.total_params - embeddings) * weight_bytes + embeddings * embedding_bytes) / tp
     with check.trusted():
-        shards = ops.minimum(inference.kv_shards(size, tp) * head_copies, tp)
-        user = head_copies * memory.kv_bytes(size, context, 1.0, kv_value_bytes) / shards
+        user = inference.kept_bytes(size, context, 1.0, kv_value_bytes, tp)
+        if not ops.is_zero(head_copies - 1.0):
+            shards = ops.minimum(inference.kv_shards(size, tp) * head_copies, tp)
+            user = head_copies * memory.kv_bytes(size, context, 1.0, kv_value_bytes) / shards
     free = memory.server_bytes(gpu) - weights
     return Room(weights, user, ops.maximum(0.0, ops.floor(free / user)))
 
 
 def own_heads(model: Model) -> Real:
     """How many times larger a model's cache would be if every query head had a key and value of its own."""
-    size = shape(model)
-    kind = size.attended[0]
-    return kind.heads * (kind.qk_dim + kind.value_dim) / kind.cached
+    kinds = [one for one in shape(model).attended if one.mixer is None or one.cached]
+    if not any(one.mixer for one in kinds):
+        return kinds[0].heads * (kinds[0].qk_dim + kinds[0].value_dim) / kinds[0].cached
+    own = sum(one.share * one.heads * (one.qk_dim + one.value_dim) for one in kinds)
+    return own / sum(one.share * one.cached for one in kinds)
 
 
 def tokens_per_s_per_gpu(batch: Real, step_s: Real, tp: Real) -> Real:

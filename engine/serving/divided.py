@@ -95,8 +95,8 @@ def _cache_bytes(model: Model, s: Serving) -> float:
     """Bytes of cache on one GPU for one request at its longest."""
     size = shape(model)
     with check.trusted():
-        whole = memory.kv_bytes(size, float(s.prompt + s.output), 1.0, BYTES_PER_VALUE[s.kv_precision])
-    return float(whole / inference.kv_shards(size, float(s.tp)))
+        value_bytes = BYTES_PER_VALUE[s.kv_precision]
+        return float(inference.kept_bytes(size, float(s.prompt + s.output), 1.0, value_bytes, float(s.tp)))
 
 
 def _fitting(at: Machine, weights: float, one: float) -> int:

@@ -15,8 +15,9 @@ from engine.calibration import bands, launch_costs
 from engine.calibration.attention import decode_s, latent_decode_s, latent_prefill_s, prefill_s
 from engine.calibration.grouped import experts_s
 from engine.calibration.products import gemm_s
+from engine.catalog import models
 from engine.catalog.models import Model
-from engine.mechanism import memory
+from engine.mechanism import memory, mixing
 from engine.mechanism.interconnect import all_reduce_s, nvls_s, one_shot_s, ranks_per_node, ring_s, tree_s
 from engine.mechanism.matmul import stream_s
 from engine.mechanism.memory import BYTES_PER_VALUE
@@ -165,7 +166,7 @@ def routed_s(size: Shape, part: Routed, rows: Real, tp: Real, weight_bytes: Real
     width = ops.maximum(1.0, part.width) / tp
     touched = experts_touched(experts, top_k, rows)
     return experts_s(
-        rows * top_k, touched, experts, rows, size.hidden, width, part.gated, at.served.experts, weight_bytes
+        rows * top_k, touched, experts, rows, part.hidden, width, part.gated, at.served.experts, weight_bytes
     )
 
 
@@ -202,6 +203,8 @@ def attention_s(
     cached, wide, narrow = ops.maximum(1.0, context), at.decode, at.narrow_decode
 
     def layer_s(kind):
+        if kind.mixer is not None:
+            return mixing.token_s(kind.mixer, batch, cached, tp, value_bytes, at)
         heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
         read = batch, cached, heads, kv_heads if shares_reads else heads, 0.5 * (kind.qk_dim + kind.value_dim)
         return ops.choose(
@@ -221,6 +224,8 @@ def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chi
     """All layers' attention of ``batch`` prompts."""
 
     def layer_s(kind):
+        if kind.mixer is not None:
+            return mixing.sequence_s(kind.mixer, batch, prompt, tp, at.served.attention)
         heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
         width = 0.5 * (kind.qk_dim + kind.value_dim)
         return ops.choose(
@@ -257,7 +262,12 @@ def starts_s(size: Shape, at: Chip) -> Real:
     dense = sum(p.there for p in (*size.attention, *size.mlp_products))
     attention = mean_of(
         size.attended,
-        [ops.where(kind.is_latent, at.latent.launch_s, at.decode.launch_s) for kind in size.attended],
+        [
+            ops.where(kind.is_latent, at.latent.launch_s, at.decode.launch_s)
+            if kind.mixer is None
+            else kind.mixer.kernels * at.decode.launch_s
+            for kind in size.attended
+        ],
     )
     experts = sum(part.share * at.served.experts.launch_s for part in size.routed)
     return size.depth * (dense * at.served.product.launch_s + attention + experts) + at.served.wide.launch_s
@@ -272,7 +282,18 @@ def kv_shards(size: Shape, tp: Real) -> Real:
     """The number of parts that the cache is split into: tensor ranks divide the key and value heads, and
     where there are more ranks than heads, several ranks hold copies of a head. A latent cache is never
     split."""
-    return ops.where(size.attended[0].is_latent, 1.0, ops.minimum(tp, size.kv_heads))
+    kind = next((one for one in size.attended if one.mixer is None or one.cached), size.attended[0])
+    return ops.where(kind.is_latent, 1.0, ops.minimum(tp, size.kv_heads))
+
+
+def kept_bytes(size: Shape, context: Real, sequences: Real, value_bytes: Real, tp: Real) -> Real:
+    """Bytes that this many sequences of a context keep on each GPU: their cache, in as many parts as
+    ``kv_shards`` says, and their states, which tensor ranks divide."""
+    whole = memory.kv_bytes(size, context, sequences, value_bytes)
+    if ops.is_zero(size.state_bytes):
+        return whole / kv_shards(size, tp)
+    states = sequences * size.state_bytes
+    return (whole - states) / kv_shards(size, tp) + states / tp
 
 
 def decode_step(
@@ -340,11 +361,10 @@ def largest_batch(model: Model, at: Machine, serving: Serving) -> int:
     size = shape(model)
     weights = weight_bytes_per_gpu(model, at, serving.tp, serving.weight_precision)
     free = memory.server_bytes(at.gpu) - weights
+    tokens, value_bytes = float(serving.prompt + serving.output), BYTES_PER_VALUE[serving.kv_precision]
     with check.trusted():
-        one = memory.kv_bytes(
-            size, float(serving.prompt + serving.output), 1.0, BYTES_PER_VALUE[serving.kv_precision]
-        )
-    return max(0, int(free // (one / kv_shards(size, float(serving.tp)))))
+        one = kept_bytes(size, tokens, 1.0, value_bytes, float(serving.tp))
+    return max(0, int(free // one))
 
 
 def require_servable(model: Model, serving: Serving) -> None:
@@ -433,7 +453,8 @@ class Served(printing.Printed):
         s = self.serving
         found = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
         narrower = stored_bytes(self.at, s.weight_precision) < self.at.chip.operand_bytes
-        return (*found, "weight_precision") if narrower else found
+        found = (*found, "weight_precision") if narrower else found
+        return (*found, "attention") if models.has_mixers(self.model) else found
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""

@@ -78,7 +78,7 @@ def costs(
         )
         weights = stages.weight_bytes_per_gpu(model, at, tp, pp, weight_precision)
         pair_s = _pair_s(size, prompt, start_s, tp, chip)
-        return _costs(model, at, rows_s, pair_s, cached_s, weights, kv_precision, tp, pp)
+        return _costs(model, at, rows_s, pair_s, cached_s, weights, kv_precision, tp, pp, held)
 
 
 def spread_costs(
@@ -109,7 +109,7 @@ def spread_costs(
         of = wide.Batch(size, ROWS, start_s + sees_s, tp, dp, prompts, stored, chip, at.wires)
         step_s = wide.chosen(of).total_s
         weights = wide.weight_bytes_per_gpu(model, at, tp, dp, weight_precision)
-        return _costs(model, at, step_s - sees_s, pair_s, cached_s, weights, kv_precision, tp, 1.0)
+        return _costs(model, at, step_s - sees_s, pair_s, cached_s, weights, kv_precision, tp, 1.0, held)
 
 
 def _cached_s(size: Shape, held: Real, tp: Real, value_bytes: Real, chip: Chip) -> tuple[Real, Real]:
@@ -136,12 +136,16 @@ def _costs(
     kv_precision: str,
     tp: Real,
     pp: Real,
+    held: Real,
 ) -> Costs:
     """The costs, completed by the cached tokens that have room beside ``weights`` bytes on each GPU; each of
     ``pp`` batches has its part of this room. Copies of key and value heads are not sent twice."""
     size = shape(model)
     kv = memory.kv_bytes_per_token(size, BYTES_PER_VALUE[kv_precision])
-    shared = kv / inference.kv_shards(size, tp) * stages.largest_share(size, pp) * pp
+    each = kv / inference.kv_shards(size, tp)
+    if not ops.is_zero(size.state_bytes):  # a sequence's state, as if its tokens shared it
+        each = inference.kept_bytes(size, held, 1.0, BYTES_PER_VALUE[kv_precision], tp) / held
+    shared = each * stages.largest_share(size, pp) * pp
     free = ops.maximum(0.0, memory.server_bytes(at.gpu) - weights)
     return Costs(ROWS, rows_s, pair_s, cached_s, ops.floor(free / shared), kv)
 

@@ -63,7 +63,7 @@ def exchange_s(
     sent = experts.copies(part.top_k, part.experts, gpus, per_node, limit, prompts)
     there = ops.where(narrow > 0.0, experts.FP8_BYTES, experts.TOKEN_BYTES)
     return sum(
-        experts.exchange_s(tokens, size.hidden, value_bytes, sent, gpus, per_node, net)
+        experts.exchange_s(tokens, part.hidden, value_bytes, sent, gpus, per_node, net)
         for value_bytes in (there, experts.TOKEN_BYTES)
     )
 
@@ -74,7 +74,7 @@ def routed_s(size: Shape, part: Routed, rows: Real, gpus: Real, weight_bytes: Re
     touched = inference.experts_touched(held * gpus, part.top_k, rows * gpus) / gpus
     came = rows * part.top_k
     return experts_s(
-        came, touched, held, came, size.hidden, part.width, part.gated, at.served.experts, weight_bytes
+        came, touched, held, came, part.hidden, part.width, part.gated, at.served.experts, weight_bytes
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.base import check
 from engine.base.types import Real, Truth
+from engine.catalog import models
 from engine.mechanism import pipeline
 from engine.step import legality
 
@@ -43,6 +44,7 @@ class Ability:
     borrows_ranks: bool = False  # expert ranks borrow whole groups of context ranks, and of tensor ranks
     # where these do not cut experts; without expert ranks the tensor ranks cut them
     cuts_contexts: bool = False  # ranks that share a context may belong to different copies of the state
+    mixes: bool = True  # has linear attention, state spaces, indexers (``catalog.mixers``)
 
 
 def shared_out(able: Ability, layers: Real, pp: Real, chunks: Real) -> Truth:
@@ -93,6 +95,8 @@ def copies(able: Ability, a: Any) -> Truth:
 def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
+    if models.has_mixers(model) and not able.mixes:
+        can = can & (a.tp < 1.0)
     if able.cuts_models:
         can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able, model.experts, a)

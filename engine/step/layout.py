@@ -206,6 +206,7 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
     if a.schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
     legality.require(facts(model, job, layout))
+    legality.require_mixers(model, a.tp, a.cp)
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.base import check, ops
+from engine.catalog import models
 from engine.mechanism import memory
 from engine.mechanism.pipeline import StageLayers, least_micro_batches
 
@@ -276,6 +277,19 @@ def require_trainable(precision: str, recipe: Any) -> None:
             f"precision must be one of {', '.join(TRAINED)} to train, or that of the recipe "
             f"({recipe.precision}), got {precision}"
         )
+
+
+def require_mixers(model: models.Model, tp: int, cp: int) -> None:
+    """ValueError unless tensor ranks divide the heads of every kind of layer, and no state crosses ranks."""
+    if not model.mixes:
+        return
+    if cp > 1:
+        raise ValueError(
+            f"cp must be 1 for {model.name}, since how ranks hand on a state is not modelled; got {cp}"
+        )
+    for kind in {group.attention for group in model.layers}:
+        if kind.heads % tp and kind.matrices:
+            raise ValueError(must("tp", tp, f"divide all {kind.heads} heads", divisors(kind.heads)))
 
 
 def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:

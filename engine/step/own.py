@@ -22,7 +22,17 @@ from engine.calibration.products import Gemm, Quantise
 from engine.catalog import files
 from engine.catalog.config_json import BOUNDS
 from engine.catalog.hardware import Gpu
-from engine.catalog.models import AT_MOST, KINDS, LATENT, NUMBER, Model, contradiction, described, sizes_of
+from engine.catalog.models import (
+    AT_MOST,
+    KINDS,
+    LATENT,
+    NUMBER,
+    Model,
+    contradiction,
+    described,
+    in_short_keys,
+    sizes_of,
+)
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, ServingKernels, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
@@ -77,11 +87,15 @@ class OwnCluster(NamedTuple):
 
 
 def model_options() -> list[ModelOption]:
-    """One's own model, then all of the catalogue."""
+    """One's own model, then those of the catalogue whose layers the page's controls can describe."""
     own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model", rotary_base=0)
     return [
         ModelOption("own", own.name, 1.0, own),
-        *(ModelOption(key, model.name, 0.0, model) for key, model in catalog.all_models().items()),
+        *(
+            ModelOption(key, model.name, 0.0, model)
+            for key, model in catalog.all_models().items()
+            if in_short_keys(model)
+        ),
     ]
 
 

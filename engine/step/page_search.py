@@ -51,7 +51,7 @@ def legal_splits(
     gpus: float, global_batch: float, seq: float, heads: float, layers: float, experts: float
 ) -> dict[str, Any]:
     """``search.splits``, up to the capacity of the lists."""
-    return splits.legal_splits(gpus, global_batch, seq, heads, layers, experts, MOST_SPLITS)
+    return splits.legal_splits(gpus, global_batch, seq, [heads], layers, experts, MOST_SPLITS)
 
 
 @program(split=TOP, cell=TOP, legal=(), fitting=(), free_s=())

@@ -25,6 +25,7 @@ import numpy as np
 from engine.base import check, printing
 from engine.base.types import Real, Truth
 from engine.calibration import bands
+from engine.catalog import models
 from engine.mechanism import memory
 from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.memory import RECOMPUTE
@@ -214,7 +215,9 @@ def headings(fits: bool, tied: int) -> tuple[str, str]:
 
 def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:
     """Every legal split of this many GPUs, in ascending order."""
-    found = legal_splits(gpus, job.global_batch, job.seq, model.heads, model.depth, model.experts, math.inf)
+    heads = [kind.heads for _, kind in models.attentions(model) if not models.is_mixer(kind) or kind.matrices]
+    seq = 1 if models.has_mixers(model) else job.seq  # no sequence is cut that a state runs through
+    found = legal_splits(gpus, job.global_batch, seq, heads, model.depth, model.experts, math.inf)
     return [Degrees(*each) for each in zip(*found.values())]
 
 

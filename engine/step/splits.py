@@ -24,15 +24,37 @@ def divisors_to(most: float, number: float) -> list[int]:
     return found
 
 
+def least_of(values: list[float], otherwise: float) -> float:
+    """The least of some numbers and another one."""
+    least = otherwise
+    for value in values:
+        least = min(least, value)
+    return least
+
+
+def cuts_any_head(heads: list[float], tp: int) -> bool:
+    """Whether tensor ranks would get parts of heads in any kind of layer; ``heads`` has a number for each."""
+    for each in heads:
+        if cuts_a_head(each, tp):
+            return True
+    return False
+
+
 def legal_splits(
-    gpus: float, global_batch: float, seq: float, heads: float, layers: float, experts: float, most: float
+    gpus: float,
+    global_batch: float,
+    seq: float,
+    heads: list[float],
+    layers: float,
+    experts: float,
+    most: float,
 ) -> dict[str, Any]:
     """The first ``most`` legal (tp, pp, cp, ep, expert_tp, dp) in ascending order, a list for each."""
     tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
     contexts, pipelines = divisors_to(max(1, seq // LEAST_TOKENS), gpus), divisors_to(layers, gpus)
     expert_ranks = divisors_to(max(1, experts), max(1, experts))
-    for tp in divisors_to(heads, gpus):
-        if cuts_a_head(heads, tp):
+    for tp in divisors_to(least_of(heads, gpus), gpus):
+        if cuts_any_head(heads, tp):
             continue
         expert_cuts = [1, tp] if tp > 1 and experts > 0 else [1]
         for pp in pipelines:

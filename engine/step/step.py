@@ -383,10 +383,10 @@ def _exchanged_s(shape: Shape, part: Routed, job: Job, at: Chip, net: Wires, a: 
     sent = experts.copies(part.top_k, part.experts, a.ep, per_node, limit, job.software.dispatch == "node")
     narrow = ops.where(at.operand_bytes < experts.TOKEN_BYTES, experts.FP8_BYTES, experts.TOKEN_BYTES)
     group = (sent, a.ep, per_node, net)
-    arrived_bytes = rows * part.top_k * shape.hidden * experts.TOKEN_BYTES
+    arrived_bytes = rows * part.top_k * part.hidden * experts.TOKEN_BYTES
     return (
-        experts.exchange_s(rows, shape.hidden, narrow, *group)
-        + experts.exchange_s(rows, shape.hidden, experts.TOKEN_BYTES, *group)
+        experts.exchange_s(rows, part.hidden, narrow, *group)
+        + experts.exchange_s(rows, part.hidden, experts.TOKEN_BYTES, *group)
         + 2.0 * experts.gather_s(arrived_bytes, a.expert_tp, net)
     )
 

@@ -27,6 +27,10 @@ MODELS = [
         "gemma3-27b",
         "gpt-oss-120b",
         "deepseek-v3",
+        "deepseek-v3.2",
+        "deepseek-v4-pro",
+        "qwen3.5-397b-a17b",
+        "nemotron-3-super",
     )
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s", "rtx4090")]
@@ -86,6 +90,14 @@ class KvCache(Widget):
             "weights": "fp8",
             "users": 128,
         },
+        "DeepSeek-V4 at a million tokens": {
+            "model": "deepseek-v4-pro",
+            "gpu": "b200",
+            "gpus": "16",
+            "weights": "fp8",
+            "context": 2**20,
+            "users": 4,
+        },
         "8B on an RTX 4090": {"model": "llama3-8b", "gpu": "rtx4090", "gpus": "1", "users": 4},
     }
     break_it = "Keep the users and lengthen their conversations until the cache no longer fits."
@@ -101,7 +113,8 @@ class KvCache(Widget):
         "users of $s$ tokens, $L$ layers with $a_{kv}$ key and value heads of size $d$, $b_{kv}$ bytes a "
         "value, on $t$ GPUs. Grouped queries (GQA) lower $a_{kv}$; latent attention keeps $L\\,(d_c + "
         "d_r)\\,b_{kv}$ a token (DeepSeek-V2, arXiv:2405.04434): a latent vector of $d_c$ numbers and "
-        "$d_r$ for the position. A layer with a window keeps no more than its window."
+        "$d_r$ for the position. A layer with a window keeps no more than its window; one of linear attention "
+        "or a state space keeps a matrix a head, whatever $s$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

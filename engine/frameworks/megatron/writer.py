@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine.base import ops
 from engine.base.types import Real, Truth
 from engine.catalog import models
+from engine.catalog.models import Model
 from engine.frameworks.megatron.fields import CAN, KEYS
 from engine.frameworks.writing import Line, Words, given
 from engine.mechanism import memory
 from engine.step import legality
 
 if TYPE_CHECKING:
-    from engine.catalog.models import Model
     from engine.step.cases import ExportedRun
 
 ZERO_3 = 3.0
@@ -76,6 +76,11 @@ def lost(run: ExportedRun, words: Any) -> list:
         lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
     if run.recompute_layers and run.recompute_layers % run.chunks:
         lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
+    if isinstance(run.model, Model) and not models.in_short_keys(run.model):
+        lines.append(
+            "  # these arguments have one kind of attention and of experts, and this model has others:\n"
+            "  # what they start is another model\n"
+        )
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
     return lines

@@ -268,7 +268,7 @@ def spare_to_start(
     """The bytes that a server, started without a flag for its memory, has left on a GPU beside its weights
     and a request of ``tokens`` tokens; below 0 if it does not start."""
     size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
-    cache = memory.kv_bytes(size, tokens * 1.0, 1.0, value_bytes) / inference.kv_shards(size, of.tp * 1.0)
+    cache = inference.kept_bytes(size, tokens * 1.0, 1.0, value_bytes, of.tp * 1.0)
     held = (
         wide.weight_bytes_per_gpu(model, at, of.tp, of.dp, weight_precision)
         if of.dp > 1

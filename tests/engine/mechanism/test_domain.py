@@ -21,7 +21,7 @@ from tests.engine.mechanism import domain
 # of models: what makes a model or takes it apart, see test_layers.py
 NOT_NUMBERS = (
     "described", "group_from", "sizes_of", "resized", "together", "attentions", "attended", "mlps", "blocks",
-    "of_kind", "is_routed", "expert_places",
+    "of_kind", "is_routed", "is_mixer", "has_mixers", "in_short_keys", "state_bytes", "expert_places",
 )  # fmt: skip
 MODULES = (memory, flops, roofline, walls, cost, models, hardware)
 FUNCTIONS = [

@@ -40,9 +40,13 @@ def steps(draw):
     model = draw(st.sampled_from(list(catalog.all_models().values())))
     gpu = draw(st.sampled_from(list(catalog.all_gpus().values())))
     precision = draw(st.sampled_from([p for p in TRAINED if getattr(gpu, f"{p}_flops_per_s")]))
-    tp = draw(st.sampled_from(divisors(model.heads, 64)))
+    heads = math.gcd(*(int(kind.heads) for _, kind in models.attentions(model) if kind.matrices))
+    tp = draw(st.sampled_from(divisors(heads, 64)))
     pp = draw(st.integers(1, min(model.depth, 64)))
-    cp, dp = draw(st.sampled_from([1, 2, 4, 16])), draw(st.sampled_from([1, 2, 3, 8, 64]))
+    cp, dp = (
+        draw(st.sampled_from([1] if model.mixes else [1, 2, 4, 16])),
+        draw(st.sampled_from([1, 2, 3, 8, 64])),
+    )
     key = draw(
         st.sampled_from(
             [

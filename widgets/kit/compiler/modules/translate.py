@@ -410,6 +410,8 @@ class Module:
             fields = [*self.inherited(node, bases), *fields]
             if not any(isinstance(each, ast.FunctionDef) and each.name == "__post_init__" for each in rest):
                 self.dataclasses[node.name] = fields
+        elif not bases and not fields:
+            self.dataclasses[node.name] = []  # a base that holds nothing
         if bases == ["NamedTuple"]:
             base, kind = "$Named", "$named"
         else:

@@ -1,0 +1,265 @@
+"""Attention that does not read all that it has seen: each kind counted by hand, and held against what was
+published of a model that has it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine import catalog
+from engine.catalog import config_json, models
+from engine.mechanism import flops, memory
+from engine.mechanism.shape import shape
+from engine.serving.inference import Serving, infer, kept_bytes
+from engine.step.layout import machine
+from tests.cases import in_one_test
+from tests.said import refused
+
+CONFIGS = json.loads(Path(__file__).with_name("configs.json").read_text(encoding="utf-8"))
+DENSE = {"kind": "dense", "width": 256}
+H = 64  # hidden
+
+
+def one(attention, mlp=DENSE, **more):
+    """A model of two layers of width 64 with this attention."""
+    group = {"count": 2, "attention": attention, "mlp": mlp, **more}
+    return models.described("x", "X", hidden=H, vocab=100, groups=[group])
+
+
+# -- by hand -------------------------------------------------------------------------------------------------
+DELTA = {"kind": "linear", "heads": 4, "key_heads": 2, "key_dim": 8, "value_dim": 16, "convolution": 4}
+# queries and keys 2·16, values and gate 64 each, a decay and a strength a head; convolution over 96 channels;
+# bias and rate of each head's decay; the norm of a head; the output
+DELTA_PARAMS = H * (32 + 64 + 64 + 8) + 4 * 96 + 8 + 16 + 64 * H
+KDA = DELTA | {"key_heads": 4, "value_dim": 8, "decay": "channel", "decay_rank": 6, "gate_rank": 5}
+# queries, keys, values 32 each and a strength a head; decay and gate through 6 and 5; convolution over 96;
+# a bias for each channel and a rate for each head; norm; output
+KDA_PARAMS = H * 100 + (H + 32) * 6 + (H + 32) * 5 + 4 * 96 + 36 + 8 + 32 * H
+LIGHTNING = {"kind": "linear", "heads": 4, "key_heads": 4, "key_dim": 8, "value_dim": 8, "decay": "fixed"}
+MAMBA = {"kind": "state space", "heads": 8, "head_dim": 4, "state": 16, "groups": 2}
+# in: channels and gate 2·32, written and read 2·2·16, a step a head; convolution of 4 and a bias over 96;
+# decay, skip and step a head, a norm; out
+MAMBA_PARAMS = H * (64 + 64 + 8) + 5 * 96 + 24 + 32 + 32 * H
+LATENT = {"heads": 8, "kv_lora": 32, "rope_dim": 4, "nope_dim": 12, "v_dim": 10, "q_lora": 24}
+PLAIN_LATENT = {"kind": "latent", **LATENT}
+INDEXED = {"kind": "indexed", "over": PLAIN_LATENT, "top": 16, "indexer": {"heads": 2, "dim": 8}}
+INDEXER_PARAMS = 24 * 16 + H * 8 + H * 2 + 2 * 8  # queries from the latent, key, weights, a norm with shift
+
+
+def layer_params(model) -> float:
+    """Parameters of one layer's attention."""
+    return model.layers[0].attention.parameters
+
+
+@in_one_test(
+    "attention, params, state",
+    [
+        (DELTA, DELTA_PARAMS, 4 * 4 * 8 * 16 + 2 * 96 * 3),
+        (KDA, KDA_PARAMS, 4 * 4 * 8 * 8 + 2 * 96 * 3),
+        (LIGHTNING, H * 96 + H * 32 + 32 + 32 * H, 4 * 4 * 8 * 8),
+        (MAMBA, MAMBA_PARAMS, 4 * 32 * 16 + 2 * 96 * 3),
+    ],
+)
+def test_a_state_counted_by_hand(attention, params, state):
+    model = one(attention)
+    assert layer_params(model) == params
+    assert model.state_bytes_per_sequence == 2 * state
+    assert model.cache_bytes_per_token() == 0
+    assert memory.kv_bytes(model, 1000.0, 3.0) == memory.kv_bytes(model, 9.0, 3.0) == 3 * 2 * state
+
+
+def test_an_indexer_adds_its_weights_its_key_and_its_reading():
+    model, plain = one(INDEXED), one(PLAIN_LATENT)
+    assert layer_params(model) == layer_params(plain) + INDEXER_PARAMS
+    assert model.cache_bytes_per_token(1.0) == 2 * (36 + 8)
+    work = model.layers[0].attention.decoding(100.0)
+    assert work.flops == 2 * 8 * (32 + 4 + 32) * 16  # 16 of 100 tokens are read
+    assert work.repeated_flops == 2 * 2 * 8 * 100  # and all 100 are scored
+    assert model.layers[0].attention.decoding(10.0).flops == 2 * 8 * 68 * 10
+
+
+def test_a_layer_that_reuses_an_index_has_no_indexer():
+    shared = {key: value for key, value in INDEXED.items() if key != "indexer"}
+    model = one(shared)
+    assert layer_params(model) == layer_params(one(PLAIN_LATENT))
+    assert model.layers[0].attention.decoding(100.0).repeated_flops == 0
+
+
+def test_compressed_tokens_counted_by_hand():
+    """Eight heads of 16, queries from 24, two groups of rank 6; every 4th token an entry, the best 5 read."""
+    table = {
+        "kind": "compressed",
+        "heads": 8,
+        "head_dim": 16,
+        "query_rank": 24,
+        "groups": 2,
+        "output_rank": 6,
+        "window": 10,
+        "ratio": 4,
+        "index_heads": 2,
+        "index_dim": 8,
+        "top": 5,
+    }
+    model = one(table)
+    plain = H * 24 + 24 * 128 + H * 16 + 128 * 6 + 12 * H + 24 + 16 + 8
+    entries = 4 * H * 16 + 4 * 2 * 16 + 16
+    indexer = 4 * H * 8 + 4 * 2 * 8 + 8 + 24 * 16 + H * 2
+    assert layer_params(model) == plain + entries + indexer
+    assert model.cache_bytes_per_token() == 2 * 2 * (16 + 8) / 4
+    assert model.state_bytes_per_sequence == 2 * 2 * 10 * 16
+    work = model.layers[0].attention.decoding(100.0, 2.0)
+    assert work.flops == 4 * 8 * 16 * (10 + 5)
+    assert work.repeated_bytes == 2 * (16 * 15 + 8 * 25)
+    assert layer_params(one({key: table[key] for key in list(table)[:7]})) == plain
+
+
+def test_latent_experts_counted_by_hand():
+    """Tokens of 64 become 16 before eight experts of 32, and 64 after; one choice in three does nothing."""
+    table = {"kind": "experts", "experts": 8, "top_k": 3, "width": 32, "latent": 16, "idle_experts": 4}
+    mlp = one(LIGHTNING, table).layers[0].mlp
+    assert mlp.parameters == 8 * 3 * 16 * 32 + 2 * H * 16 + H * 12
+    assert mlp.used == 2
+    assert mlp.active == 2 * 3 * 16 * 32 + 2 * H * 16 + H * 12
+    assert mlp.matrices == mlp.active
+    size = shape(one(LIGHTNING, table))
+    assert (size.routed[0].hidden, size.routed[0].top_k) == (16, 2)
+    assert sum(product.k * product.n for product in size.routed[0].shared) == 2 * H * 16
+
+
+def test_gates_shared_tensors_and_borrowed_caches():
+    plain = {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16}
+    count = layer_params(one(plain))
+    assert layer_params(one(plain | {"gate_width": 128})) == count + H * 128
+    assert layer_params(one(plain | {"tensors": 1})) == count - H * 32
+    assert one(plain | {"tensors": 1}).cache_bytes_per_token(1.0) == 2 * 32
+    assert one(plain | {"tensors": 0}).cache_bytes_per_token() == 0
+    assert layer_params(one(PLAIN_LATENT | {"gate_width": 8})) == layer_params(one(PLAIN_LATENT)) + H * 8
+
+
+# -- as published --------------------------------------------------------------------------------------------
+@in_one_test(
+    "key, cache, state",
+    [
+        ("deepseek-v4-pro", 9_848, 61 * 128 * 512 * 2),  # 9.62 GiB at a million tokens, as DeepSeek says
+        ("deepseek-v3.2", 85_888, 0),  # 83.9 GiB
+        ("kimi-k3", 27_648, 449_372_160),  # 434 MB of states and 15 MB of convolutions
+        ("qwen3.5-397b-a17b", 30_720, 192_061_440),
+        ("nemotron-3-super", 8_192, 170_229_760),
+        ("minimax-m1", 40_960, 293_601_280),
+    ],
+)
+def test_caches_and_states_as_published(key, cache, state):
+    model = catalog.model(key)
+    assert model.cache_bytes_per_token() == cache
+    assert model.state_bytes_per_sequence == state
+    assert memory.kv_bytes(model, 2.0**20) == 2**20 * cache + state
+
+
+def test_deepseek_v4_keeps_a_ninth_of_v3_2_at_a_million_tokens():
+    """9.62 and 83.9 GiB (DeepSeek-V4's announcement)."""
+    v4, v3 = (
+        memory.kv_bytes(catalog.model(key), 2.0**20) / 2**30 for key in ("deepseek-v4-pro", "deepseek-v3.2")
+    )
+    assert (v4, v3) == (pytest.approx(9.62, abs=0.01), pytest.approx(83.9, abs=0.05))
+
+
+def test_v3_2_indexer_is_a_small_part_of_dense_attention():
+    """16,384 FLOPs a key against 278,528 of 128 heads over latents, 5.9 % (from DeepSeek-V3.2's config)."""
+    attention = catalog.model("deepseek-v3.2").layers[0].attention
+    assert attention.indexer.flops(1.0) == 16_384
+    assert attention.decoding(1.0).flops == 278_528
+
+
+@in_one_test("name", CONFIGS)
+def test_a_config_json_gives_the_catalogues_model(name):
+    known = catalog.model(CONFIGS[name]["model"])
+    found = config_json.model(json.dumps(CONFIGS[name]["config"]))
+    assert found.total_params == pytest.approx(known.counted_params or known.total_params, rel=4e-4)
+    assert found.active_params == pytest.approx(known.active_params, rel=4e-3)
+    assert found.cache_bytes_per_token() == known.cache_bytes_per_token()
+    assert found.state_bytes_per_sequence == known.state_bytes_per_sequence
+    alike = [[(g.count, type(g.attention), type(g.mlp), g.window) for g in m.layers] for m in (found, known)]
+    assert alike[0] == alike[1]
+
+
+# -- bad files -----------------------------------------------------------------------------------------------
+QWEN, NEMOTRON, KIMI = (
+    "Qwen/Qwen3.5-35B-A3B",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8",
+    "moonshotai/Kimi-K3",
+)
+FLASH = "deepseek-ai/DeepSeek-V4-Flash"
+
+
+@in_one_test(
+    "name, changes, words",
+    [
+        (QWEN, {"layer_types": ["linear_attention"] * 39}, ("layer_types", "40 layers", "got 39")),
+        (QWEN, {"layer_types": ["linear"] * 40}, ("layer_types", "linear_attention", "got linear")),
+        (QWEN, {"linear_num_value_heads": None}, ("no linear_num_value_heads",)),
+        (QWEN, {"linear_key_head_dim": -1}, ("linear_key_head_dim", "at least 1", "got -1")),
+        (QWEN, {"hyper_mixing_layers": 7}, ("hyper_mixing_layers", "not read")),
+        (QWEN, {"num_experts_per_tok": 20, "num_experts": 16}, ("num_experts_per_tok", "at most the 16")),
+        (NEMOTRON, {"hybrid_override_pattern": "MEX" + "M" * 85}, ("hybrid_override_pattern", "got X")),
+        (NEMOTRON, {"mamba_head_dim": None}, ("mamba_head_dim",)),
+        (KIMI, {"linear_attn_config": {"num_heads": 96, "head_dim": 128}}, ("full_attn_layers",)),
+        (FLASH, {"compress_ratios": [0, 4, 128]}, ("compress_ratios", "43 numbers", "got 3")),
+        (FLASH, {"compress_ratios": [3] * 44}, ("compress_ratios", "got 3")),
+        (FLASH, {"o_groups": 0}, ("o_groups", "at least 1")),
+    ],
+)
+def test_a_contradiction_is_one_line_that_names_the_key(name, changes, words):
+    config = json.loads(json.dumps(CONFIGS[name]["config"]))
+    config.get("text_config", config).update(changes)
+    with refused(*words):
+        config_json.model(json.dumps(config))
+
+
+def test_a_file_with_infinity_is_read():
+    """As Python's json writes it: Nemotron's time_step_limit is [0.0, Infinity]."""
+    text = json.dumps(CONFIGS[NEMOTRON]["config"] | {"time_step_limit": [0.0, float("inf")]})
+    assert "Infinity" in text
+    assert config_json.model(text).total_params == catalog.model("nemotron-3-super").total_params
+
+
+# -- through the engine --------------------------------------------------------------------------------------
+MIXED = [
+    key
+    for key, model in catalog.all_models().items()
+    if any(map(models.is_mixer, [g.attention for g in model.layers]))
+]
+
+
+@in_one_test("key", MIXED)
+def test_all_kinds_are_served_and_trained(key):
+    model, at = catalog.model(key), machine(catalog.gpu("b200"))
+    found = infer(model, at, Serving(tp=2, batch=4, prompt=2048, output=64))
+    assert 0 < found.decode.attention_s < found.decode.total_s < found.prefill.total_s
+    assert "attention" in found.extrapolates
+    step = engine.estimate(model, at, engine.Job(global_batch=64, seq=4096), engine.Layout(gpus=64, tp=2))
+    assert 0 < step.step_s < 1000
+
+
+def test_long_contexts_cost_a_state_nothing():
+    """Of Nemotron's 88 layers eight read a cache, so that four times the context takes less than thrice as
+    long."""
+    model, at = catalog.model("nemotron-3-super"), machine(catalog.gpu("h200"))
+    near, far = (
+        infer(model, at, Serving(tp=8, batch=64, prompt=prompt, output=64)).decode.attention_s
+        for prompt in (8192, 32768)
+    )
+    assert near < far < 3 * near
+
+
+def test_ranks_divide_states_and_not_latents():
+    size = shape(catalog.model("kimi-k3"))
+    whole, cut = (kept_bytes(size, 1000.0, 1.0, 2.0, tp) for tp in (1.0, 8.0))
+    assert whole - cut == pytest.approx(449_372_160 * 7 / 8)
+
+
+def test_linear_attention_takes_the_same_flops_at_any_length():
+    model = catalog.model("minimax-m1")
+    mixing = [flops.attention_flops_per_token(model, seq) for seq in (4096, 8192)]
+    softmax = 2 * 64 * 256 * 10 * 2048  # ten layers see 2,048 more tokens on average
+    assert mixing[1] - mixing[0] == pytest.approx(softmax)
