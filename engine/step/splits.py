@@ -34,10 +34,10 @@ def least_of(values: list[float], otherwise: float) -> float:
 
 def cuts_any_head(heads: list[float], tp: int) -> bool:
     """Whether tensor ranks would get parts of heads in any kind of layer; ``heads`` has a number for each."""
+    cut = False
     for each in heads:
-        if cuts_a_head(each, tp):
-            return True
-    return False
+        cut = cut or cuts_a_head(each, tp)
+    return cut
 
 
 def legal_splits(
