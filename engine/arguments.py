@@ -14,7 +14,7 @@ from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
-from engine.serving.deployment.search import CACHES, FORMATS
+from engine.serving.deployment.finder import CACHES, FORMATS
 from engine.step.layout import PRECISIONS
 
 LONGEST_MESSAGE = 1000  # characters

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -464,3 +465,9 @@ def test_a_class_has_a_name_of_its_own_in_the_engine():
                 named.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert len(named) > 300
     assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
+def test_a_module_has_a_name_of_its_own_in_the_engine():
+    """A formula in a lesson finds its module by its last name."""
+    names = Counter(path.stem for path in (ROOT / "engine").rglob("*.py") if not path.stem.startswith("_"))
+    assert [name for name, times in names.items() if times > 1] == []

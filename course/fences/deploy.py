@@ -23,7 +23,7 @@ from course.strict_yaml import Refused
 from engine import catalog
 from engine.base import typed, units
 from engine.launch import deploy_page as page
-from engine.serving.deployment import search
+from engine.serving.deployment import finder
 from engine.validation import points
 
 
@@ -56,8 +56,8 @@ OWN = (
 )
 HINTS = {"drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
 CHOICES = {
-    "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in search.FORMATS))),
-    "caches": ("Cache", (*((each, each) for each in search.CACHES), ("", "whichever is cheaper"))),
+    "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in finder.FORMATS))),
+    "caches": ("Cache", (*((each, each) for each in finder.CACHES), ("", "whichever is cheaper"))),
     "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
 }
 MEASURED = (

@@ -15,11 +15,11 @@ from engine.base import units
 from engine.frameworks.registry import servers
 from engine.launch.commands import commands
 from engine.serving import steady_state
-from engine.serving.deployment import runs
+from engine.serving.deployment import rehearsal
+from engine.serving.deployment.finder import CACHES, deploy, prepared
 from engine.serving.deployment.found import Deployment
 from engine.serving.deployment.frontier import frontier
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.search import CACHES, deploy, prepared
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.step import layout
@@ -112,7 +112,7 @@ def simulated(asked: dict) -> dict:
         "headline": headline(found.best),
         "found": [shown(one) for one in (found.best, *found.runners_up)],
         "simulated": found.simulated,
-        "most": round((1 - steady_state.WARM_UP) * runs.SURE),
+        "most": round((1 - steady_state.WARM_UP) * rehearsal.SURE),
         "leavesOut": list(found.leaves_out),
     }
 

@@ -242,7 +242,7 @@ def test_readers_of_launch_files_fits_and_the_insides_of_a_room_have_no_name_in_
         "engine.frameworks.vllm",
         "engine.calibration.fit.report",
         "engine.__main__",
-        "engine.serving.deployment.search",
+        "engine.serving.deployment.finder",
         "engine.step.layout",
     ]
     assert short_names(modules) == {"layout": "engine.step.layout"}

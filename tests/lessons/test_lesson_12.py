@@ -9,7 +9,7 @@ import pytest
 
 from engine import catalog
 from engine.serving import events, inference, pools, queues, steady_state, step_costs, under_traffic
-from engine.serving.deployment import runs, search
+from engine.serving.deployment import finder, rehearsal
 from engine.step import layout
 from tests import states
 from tests.cases import in_one_test
@@ -277,7 +277,7 @@ def fleet_of(one, **less):
     single replica half its GPUs, or None where they do not hold the model."""
     model, at = catalog.model(one.model), layout.machine(catalog.gpu(one.gpu))
     tables = {
-        each.replica: each for each in search.kinds(model, at, one.load, (one.weights,), (one.kv_precision,))
+        each.replica: each for each in finder.kinds(model, at, one.load, (one.weights,), (one.kv_precision,))
     }
     counts, kinds = {"reads": one.prefill_replicas, "writes": one.decode_replicas}, {}
     for pool, of in (("reads", one.reads), ("writes", one.replica)):
@@ -291,7 +291,7 @@ def fleet_of(one, **less):
         counts[pool] *= of.batches  # each batch of a pipeline is one
     units = math.gcd(*counts.values())
     wire = min(each.wire_bytes_per_s for each in kinds.values())
-    return runs.Fleet(
+    return rehearsal.Fleet(
         *(kinds["writes"].costs, units, counts["reads"] // units, counts["writes"] // units),
         *(one.chunk, one.largest_batch, wire, one.drafts, kinds["reads"].costs),
     )
@@ -303,8 +303,8 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
     within the two runs' intervals, with half of them to spare, and the promise within that of the longer
     one."""
     one = LESSON.value(row)
-    count = 10 * runs.COUNTED
-    again = runs.run(fleet_of(one), one.load, one.limits, count, seed=11)
+    count = 10 * rehearsal.COUNTED
+    again = rehearsal.run(fleet_of(one), one.load, one.limits, count, seed=11)
     for printed, error, other, its_error, limit in (
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
@@ -323,8 +323,8 @@ def test_what_binds_is_missed_with_one_replica_less(row):
         return
     pools = ("reads", "writes") if one.apart else ("writes",)
     smaller = [fleet for pool in pools if (fleet := fleet_of(one, **{pool: 1}))]
-    felt = [runs.run(fleet, one.load, one.limits, runs.SURE, seed=11) for fleet in smaller]
-    assert any(runs.missed(each, one.limits) for each in felt)
+    felt = [rehearsal.run(fleet, one.load, one.limits, rehearsal.SURE, seed=11) for fleet in smaller]
+    assert any(rehearsal.missed(each, one.limits) for each in felt)
 
 
 def test_the_pause_of_the_prediction_is_that_of_a_long_run():

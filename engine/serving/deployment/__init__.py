@@ -6,8 +6,8 @@ cheapest. ``frontier`` compares speed with cost, and ``choice`` is a smaller sea
 figure. How a deployment is started is said by ``engine.frameworks``.
 """
 
+from engine.serving.deployment.finder import deploy
 from engine.serving.deployment.found import Deployment, Deployments
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.search import deploy
 
 __all__ = ["Deployment", "Deployments", "Limits", "Load", "deploy"]

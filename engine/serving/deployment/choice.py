@@ -22,7 +22,7 @@ from engine.base.types import Real
 from engine.catalog.hardware import Gpu
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.serving import equilibrium, step_costs
-from engine.serving.deployment import search
+from engine.serving.deployment import finder
 from engine.serving.deployment.closed_forms import judged
 from engine.serving.deployment.columns import CAPACITY as CAPACITY
 from engine.serving.deployment.columns import (
@@ -47,10 +47,10 @@ from engine.serving.deployment.columns import (
     units_to_try,
 )
 from engine.serving.deployment.columns import TPOT as TPOT
+from engine.serving.deployment.finder import LONG, MOST_RUNNING, ReplicaCosts, plans_of
 from engine.serving.deployment.forms import Forms
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.search import LONG, MOST_RUNNING, ReplicaCosts, plans_of
 from engine.serving.replica import Replica
 from engine.serving.step_costs import Costs
 from engine.step import layout
@@ -98,7 +98,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class ServedFormat:
-    """How weights are stored, and in which format the products run (``search.FORMATS``)."""
+    """How weights are stored, and in which format the products run (``finder.FORMATS``)."""
 
     key: str
     precision: str
@@ -115,7 +115,7 @@ def served_on(gpu: Gpu, weights: ServedFormat) -> layout.Machine:
 
 FORMATS = [
     ServedFormat(key, precision, BYTES_PER_VALUE[stored or precision])
-    for key, (precision, stored) in search.FORMATS.items()
+    for key, (precision, stored) in finder.FORMATS.items()
 ]
 
 
@@ -126,7 +126,7 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
     tp = np.array(DEGREES, dtype=float)[:, None]
     found = step_costs.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
     tokens = accepted(*lengths)["tokens"]
-    starts = search.spare_to_start(model, at, Replica(tp), "bf16", weight_bytes, tokens)  # type: ignore[arg-type]
+    starts = finder.spare_to_start(model, at, Replica(tp), "bf16", weight_bytes, tokens)  # type: ignore[arg-type]
     sent_s = found.kv_bytes / (tp * at.wires.nic_bytes_per_s)
     columns = (found.rows_s, found.pair_s, found.cached_s, found.capacity, starts, sent_s)
     return (found.rows, *(np.ravel(column + 0.0 * tp) for column in columns))
@@ -135,13 +135,13 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
 # -- in loops ------------------------------------------------------------------------------------------------
 @program(tokens=())
 def accepted(prompt: float, prompt_spread: float, output: float, output_spread: float) -> dict[str, Any]:
-    """The length that a server is told to accept (``search.accepted``), whatever the model knows."""
+    """The length that a server is told to accept (``finder.accepted``), whatever the model knows."""
     longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
     return {"tokens": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)}
 
 
 def longest_of(median: float, spread: float) -> float:
-    """The length below which all but a thousandth of the lengths are (``search.longest_of``)."""
+    """The length below which all but a thousandth of the lengths are (``finder.longest_of``)."""
     return min(equilibrium.LONGEST * median, median * math.exp(spread * LONGEST_Z))
 
 
@@ -282,7 +282,7 @@ def kind_of(p: int) -> int:
 
 def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j: int) -> bool:
     """Whether plan i comes before plan j: because it is cheaper; among equally cheap ones because it has one
-    pool, then because it has one degree, then because it is surer (``search.Search.entry``)."""
+    pool, then because it has one degree, then because it is surer (``finder.Search.entry``)."""
     p, q = plans[i], plans[j]
     if units[i] * EACH[p] != units[j] * EACH[q]:
         return units[i] * EACH[p] < units[j] * EACH[q]
@@ -330,7 +330,7 @@ def _choice(
     load = Load(per_s, int(prompt), int(output), prompt_spread, output_spread, prefix_share)
     tables = Tables(*map(np.array, (rows, rows_s, pair_s, cached_s, capacity, sent_s)))
     forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
-    needs = ACCEPTED * math.ceil(search.longest_of(load) / ACCEPTED)
+    needs = ACCEPTED * math.ceil(finder.longest_of(load) / ACCEPTED)
     able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
     halves = np.array([i - 1 if i > 0 and able[i - 1] else -1 for i in range(len(able))])
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.serving.deployment.columns import Plans
-from engine.serving.deployment.search import Search
+from engine.serving.deployment.finder import Search
 
 SPARE = (1.0, 1.06, 1.12, 1.25, 1.4, 1.6, 2.0, 2.5, 3.2, 4.0, 6.0)  # factors on the fewest units that keep up
 ANY = -1.0  # a share of the requests that is so low that every deployment reaches it

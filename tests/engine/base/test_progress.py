@@ -10,7 +10,7 @@ from engine import Limits, Load, deploy
 from engine.base import bar
 from engine.base.bar import Bar
 from engine.base.progress import tell
-from engine.serving.deployment import search
+from engine.serving.deployment import finder
 
 
 class Terminal(io.StringIO):
@@ -81,7 +81,7 @@ def test_it_is_taken_away_when_the_work_fails_and_bars_may_be_nested():
 
 
 def test_the_search_for_a_deployment_says_how_far_it_is():
-    search._searched.cache_clear()  # another test may have asked the same
+    finder._searched.cache_clear()  # another test may have asked the same
     with Bar("Searching", io.StringIO()) as bar:
         found = deploy("llama3.1-8b", "h100-sxm", Load(4, 1000), Limits(1, 0.03), top=2)
     assert bar.told and bar.told[1] == 2 and f"{found.simulated} simulated" in bar.told[2]

@@ -17,7 +17,7 @@ from engine.frameworks.registry import servers as programs
 from engine.launch import reading as readings
 from engine.launch.commands import commands
 from engine.launch.verdict import check_launch
-from engine.serving.deployment import Deployment, Limits, Load, search
+from engine.serving.deployment import Deployment, Limits, Load, finder
 from engine.serving.deployment.found import Measured
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
@@ -250,7 +250,7 @@ def test_a_name_of_ones_own_and_an_unknown_program(of):
 def test_the_cheapest_deployment_is_one_that_check_says_fits():
     """The two rooms agree on memory: what is planned can be launched, on as many GPUs."""
     load = Load(8, 1500, 200, 0.5, 0.5)
-    best = search.deploy(
+    best = finder.deploy(
         catalog.model("llama3-70b"), Machine.of("h100-sxm"), load, Limits(1.0, 0.05), top=1
     ).best
     for program in PROGRAMS:
@@ -263,7 +263,7 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
 def test_experts_on_many_gpus_are_what_check_says_fits():
     """DeepSeek-V3 with its experts over 16 GPUs and more: as one copy on each GPU it would not fit at all."""
     load = Load(50, 2000, 300, 0.6, 0.6)
-    best = search.deploy(
+    best = finder.deploy(
         catalog.model("deepseek-v3"), Machine.of("h100-sxm"), load, Limits(3.0, 0.1), formats=("fp8",), top=1
     ).best
     assert best.replica.dp > 8

@@ -8,7 +8,7 @@ import pytest
 
 from engine import catalog
 from engine.serving import replica
-from engine.serving.deployment import Limits, Load, choice, columns, search
+from engine.serving.deployment import Limits, Load, choice, columns, finder
 from engine.serving.deployment.frontier import frontier
 from engine.step.layout import machine
 from tests import node
@@ -89,7 +89,7 @@ def test_it_is_what_the_planner_expects_of_one_format(change):
     at = USUAL | change
     how = choice.FORMATS[at.get("weights", 0)]
     load = Load(at["per_s"], int(at["prompt"]), int(at["output"]), at["spread"], at["spread"], at["prefix"])
-    plan = search.prepared(
+    plan = finder.prepared(
         catalog.model(at.get("model", "llama3-70b")),
         machine(catalog.gpu(at.get("gpu", "h100-sxm"))),
         load,

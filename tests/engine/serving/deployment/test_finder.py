@@ -11,11 +11,11 @@ from engine import catalog, validation
 from engine.catalog.models import described
 from engine.mechanism import memory
 from engine.serving import step_costs, under_traffic, wide
-from engine.serving.deployment import Limits, Load, runs, search
+from engine.serving.deployment import Limits, Load, finder, rehearsal
 from engine.serving.deployment.closed_forms import above
 from engine.serving.deployment.columns import Tables
 from engine.serving.deployment.forms import Forms, Plans
-from engine.serving.deployment.runs import Fleet
+from engine.serving.deployment.rehearsal import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.serving.under_traffic import MODES, Service, Traffic
@@ -30,7 +30,7 @@ PUBLISHED = Path(validation.__file__).parent / "published" / "serving.json"
 
 
 def found(load=CHAT, limits=LIMITS, model=LARGE, at=H100, **how):
-    return search.deploy(model, at, load, limits, **(QUICK | how))
+    return finder.deploy(model, at, load, limits, **(QUICK | how))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------
@@ -61,22 +61,22 @@ def test_pools_of_two_degrees_read_at_one_speed_and_write_at_the_other():
     two, four = (step_costs.costs(LARGE, H100, tp, 1000) for tp in (2, 4))
     load = Load(0.01, 1000, 200)
     fleet = Fleet(four, 1, 1, 1, 8192.0, 64.0, 50e9, front=two)
-    felt = runs.run(fleet, load, LIMITS, 400)
+    felt = rehearsal.run(fleet, load, LIMITS, 400)
     prompt_s = np.interp(1000, two.rows, two.rows_s) + 1000 * 1000 / 2 * two.pair_s
     token_s = four.rows_s[0] + 1100 * four.cached_s
     assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
     assert felt.tpot_s == pytest.approx(token_s + 1001 * four.kv_bytes / 50e9 / 199, rel=0.01)
-    alike = runs.run(fleet._replace(front=four), load, LIMITS, 400)
-    assert alike == runs.run(fleet._replace(front=None), load, LIMITS, 400) != felt
+    alike = rehearsal.run(fleet._replace(front=four), load, LIMITS, 400)
+    assert alike == rehearsal.run(fleet._replace(front=None), load, LIMITS, 400) != felt
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # all of them wait for ever
 def test_a_prefill_replica_needs_room_for_a_prompt_alone():
     costs = step_costs.costs(LARGE, H100, 4, 1000)
     fleet = Fleet(costs, 1, 1, 1, 8192.0, 64.0, 50e9, front=costs._replace(capacity=999))
-    assert runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s == np.inf
+    assert rehearsal.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s == np.inf
     fleet = fleet._replace(front=costs._replace(capacity=1000))
-    assert runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s < 1
+    assert rehearsal.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s < 1
 
 
 def test_twice_the_load_of_a_full_gpu_takes_two():
@@ -97,7 +97,7 @@ def judged_alone(
     load: Load, limits: Limits, costs, budget: float, p: int, d: int, wire: float = 50e9, front=None
 ):
     tables = Tables.of([costs, front or costs], [wire, wire])
-    forms = Forms(load, limits, tables, (None,), search.MOST_RUNNING)
+    forms = Forms(load, limits, tables, (None,), finder.MOST_RUNNING)
     plans = Plans(*(np.array([value]) for value in (0, 1, budget, float(p), float(d), 0)))
     return forms, plans
 
@@ -121,7 +121,7 @@ def test_a_unit_keeps_up_with_what_the_equilibrium_says(budget, p, d, load):
     """Above it by nothing, below it by little: a chunk is not spread evenly over the steps."""
     costs = step_costs.costs(LARGE, H100, 4, load.prompt)
     traffic = Traffic(1, 1.0, load.prompt, load.output, load.prompt_spread, load.output_spread)
-    how = Service(MODES["disaggregated" if p else "chunked"], p + d, p, budget, search.MOST_RUNNING, 50e9)
+    how = Service(MODES["disaggregated" if p else "chunked"], p + d, p, budget, finder.MOST_RUNNING, 50e9)
     fluid = under_traffic.balance(costs, traffic, how)["per_s"]
     assert 0.85 * fluid < capacity(load, costs, budget, p, d) < 1.03 * fluid
 
@@ -140,7 +140,7 @@ def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, fron
 
     def holds(units: int) -> bool:
         fleet = Fleet(costs, units, p, d, budget, 256.0, 50e9, front=reads)
-        return not runs.missed(runs.run(fleet, load, LIMITS, 2000), LIMITS)
+        return not rehearsal.missed(rehearsal.run(fleet, load, LIMITS, 2000), LIMITS)
 
     slack = max(1, said // 7)
     assert holds(said + slack) and (said <= slack + 1 or not holds(said - slack - 1))
@@ -193,7 +193,7 @@ def test_the_winner_holds_at_another_seed_in_a_longer_run(limits):
     p, d = (best.prefill_replicas, best.decode_replicas) if best.apart else (0, 1)
     units = 1 if best.apart else best.replicas
     fleet = Fleet(costs, units, p, d, best.chunk, best.largest_batch, best.replica.tp * 50e9)
-    felt = runs.run(fleet, CHAT, limits, 12_000, seed=11)
+    felt = rehearsal.run(fleet, CHAT, limits, 12_000, seed=11)
     assert felt.ttft_s <= limits.ttft_s + felt.ttft_error_s + best.felt.ttft_error_s
     assert felt.tpot_s <= limits.tpot_s + felt.tpot_error_s + best.felt.tpot_error_s
     assert best.felt.ttft_s <= limits.ttft_s and best.felt.tpot_s <= limits.tpot_s
@@ -205,8 +205,8 @@ def test_a_unit_less_would_miss_what_binds():
     assert best.binding in ("ttft_s", "tpot_s", "capacity") and best.replicas > 1
     costs = step_costs.costs(LARGE, H100, best.replica.tp, CHAT.prompt)
     fleet = Fleet(costs, best.replicas - 1, 0, 1, best.chunk, best.largest_batch, best.replica.tp * 50e9)
-    felt = runs.run(fleet, chats, LIMITS, 2400)
-    assert runs.missed(felt, LIMITS)
+    felt = rehearsal.run(fleet, chats, LIMITS, 2400)
+    assert rehearsal.missed(felt, LIMITS)
     assert best.binding == "capacity" or getattr(felt, best.binding) > getattr(LIMITS, best.binding)
 
 
@@ -228,17 +228,17 @@ def test_every_row_is_legal_and_in_order():
 def test_a_replica_that_vllm_would_not_start_is_not_planned():
     """70B in fp8 leaves 5 GB of an H100, and vLLM takes 90 % of it, which leaves less than a long request."""
     chat = replace(CHAT, prompt_spread=0.5)
-    assert not search.starts(LARGE, Machine.of("h100-sxm", "fp8"), Replica(1), "bf16", None, 8192)
-    assert search.starts(LARGE, Machine.of("h200", "fp8"), Replica(1), "bf16", None, 8192)
-    assert Replica(1) not in {one.replica for one in search.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))}
+    assert not finder.starts(LARGE, Machine.of("h100-sxm", "fp8"), Replica(1), "bf16", None, 8192)
+    assert finder.starts(LARGE, Machine.of("h200", "fp8"), Replica(1), "bf16", None, 8192)
+    assert Replica(1) not in {one.replica for one in finder.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))}
 
 
 def test_the_fewest_units_are_those_that_one_by_one_finds():
     """However the search strides: one fewer misses, and so many hold."""
-    tables = search.kinds(LARGE, H100, CHAT, None, ("bf16",))
+    tables = finder.kinds(LARGE, H100, CHAT, None, ("bf16",))
     costs, wires = [one.costs for one in tables], [one.wire_bytes_per_s for one in tables]
-    forms = Forms(CHAT, LIMITS, Tables.of(costs, wires), (None,), search.MOST_RUNNING)
-    plans = search.plans_of(tables, True, 1)
+    forms = Forms(CHAT, LIMITS, Tables.of(costs, wires), (None,), finder.MOST_RUNNING)
+    plans = finder.plans_of(tables, True, 1)
     fewest, share = forms.fewest(plans), LIMITS.share
     one_by_one = np.zeros_like(fewest)
     for units in range(1, 41):
@@ -249,7 +249,7 @@ def test_the_fewest_units_are_those_that_one_by_one_finds():
 
 
 def test_formats_need_units():
-    result = search.deploy(SMALL, Machine.of("a100-80"), Load(1, 500, 100), LIMITS, top=9)
+    result = finder.deploy(SMALL, Machine.of("a100-80"), Load(1, 500, 100), LIMITS, top=9)
     assert {one.weights for one in (result.best, *result.runners_up)} == {"bf16", "int4"}
 
 
@@ -257,15 +257,15 @@ def test_closed_forms_are_quick_enough_to_drag():
     """The search itself, without simulations, in a tenth of a second of the processor and some slack."""
     import time
 
-    tables = search.kinds(LARGE, H100, CHAT, None, ("bf16",))
+    tables = finder.kinds(LARGE, H100, CHAT, None, ("bf16",))
     forms = Forms(
         CHAT,
         LIMITS,
         Tables.of([one.costs for one in tables], [one.wire_bytes_per_s for one in tables]),
         (None,),
-        search.MOST_RUNNING,
+        finder.MOST_RUNNING,
     )
-    plans = search.plans_of(tables, True, 1)
+    plans = finder.plans_of(tables, True, 1)
     forms.fewest(plans)
     began = time.process_time()
     forms.fewest(plans)
@@ -359,7 +359,7 @@ def test_one_answer_of_groups_that_share_experts_by_hand():
         for dp, prompts in ((32, True), (64, False))
     )
     fleet = Fleet(writes, 1, 1, 1, 8192.0, 64.0, 50e9, front=reads)
-    felt = runs.run(fleet, Load(0.01, 2000, 300), LIMITS, 400)
+    felt = rehearsal.run(fleet, Load(0.01, 2000, 300), LIMITS, 400)
     prompt_s = np.interp(2000, reads.rows, reads.rows_s) + 2000 * 2000 / 2 * reads.pair_s
     token_s = writes.rows_s[0] + 2150 * writes.cached_s
     assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
@@ -401,7 +401,7 @@ def test_what_a_replica_can_serve_is_what_published_runs_served():
         at = Machine.of(case["gpu"], case["precision"])
         kept = asked.get("kv_precision", "bf16")
         load, stored = Load(1, asked["prompt"], asked["output"]), asked.get("weight_precision")
-        context = search.context_of(load)
+        context = finder.context_of(load)
         costs = step_costs.costs(model, at, asked["tp"], load.prompt, kept, stored, context=context)
         ours = capacity(load, costs, 8192) * asked["output"]
         off[case["id"]] = ours / case["measured"]["tokens_per_s"] - 1.0

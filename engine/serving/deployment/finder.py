@@ -30,12 +30,12 @@ from engine.mechanism import memory
 from engine.mechanism.shape import shape
 from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
-from engine.serving.deployment import runs
+from engine.serving.deployment import rehearsal
 from engine.serving.deployment.columns import BOUNDS, Judged, Plans, Tables
 from engine.serving.deployment.forms import Forms
 from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.runs import Fleet
+from engine.serving.deployment.rehearsal import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.serving.step_costs import Costs
@@ -446,7 +446,7 @@ class Search:
         self.simulated += 1
         progress.tell(self.held, self.top, f"kinds, {self.simulated} simulated")
         fleet = self.fleet(entry)
-        return fleet, *runs.judged(fleet, self.load, self.limits)
+        return fleet, *rehearsal.judged(fleet, self.load, self.limits)
 
     def smallest(self, entry: _Waiting, fleet: Fleet, felt: Measured) -> Deployment:
         """The smallest deployment that still holds when replicas are taken away step by step (``step``), with
