@@ -27,7 +27,7 @@ TABLES: dict[str, Callable[[], dict]] = {
 }
 
 
-class Entry(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """What is asked of an entry, whatever it describes."""
 
     table: str
@@ -41,21 +41,21 @@ class Entry(NamedTuple):
 class Need(NamedTuple):
     """The entries that need something."""
 
-    unsourced: list[Entry]
-    old: list[Entry]
-    unconfirmed: list[Entry]
-    inferred: list[Entry]
+    unsourced: list[CatalogueEntry]
+    old: list[CatalogueEntry]
+    unconfirmed: list[CatalogueEntry]
+    inferred: list[CatalogueEntry]
 
 
-def entries() -> Iterable[Entry]:
+def entries() -> Iterable[CatalogueEntry]:
     """Every entry of every table."""
     for table, all_of in TABLES.items():
         for key, one in all_of().items():
             words = getattr(one, "inferred_words", "") or ", ".join(getattr(one, "inferred", ()))
-            yield Entry(table, key, one.source, one.checked, one.note, words)
+            yield CatalogueEntry(table, key, one.source, one.checked, one.note, words)
 
 
-def needs(today: date, found: Iterable[Entry]) -> Need:
+def needs(today: date, found: Iterable[CatalogueEntry]) -> Need:
     """The entries without a source, those that were looked up more than a year before ``today``, those with a
     figure that was not confirmed, and those with one that was inferred."""
     known = list(found)
@@ -89,7 +89,7 @@ def lines(found: Need) -> list[str]:
     return said
 
 
-def _doubt(each: Entry) -> str:
+def _doubt(each: CatalogueEntry) -> str:
     """What the note says behind the words "not confirmed"."""
     return each.note.partition("not confirmed: ")[2]
 
