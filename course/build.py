@@ -22,12 +22,11 @@ from tempfile import TemporaryFile
 
 import bokeh
 
-from course import faults, lessons, puzzle_page, search_index
+from course import engine_in_page, faults, lessons, puzzle_page, search_index
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
 from course.freshness import DONE
-from course.in_page import bundle
 from course.output import book
 from course.output.notebooks import write as notebooks
 from course.output.slides import page as slides
@@ -47,6 +46,7 @@ THEME = ROOT / "site" / "theme"
 BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
 LIBRARIES = {  # which are not part of the theme
     **{f"assets/widget/{name}": path for name, path in SCRIPTS.items()},
+    **engine_in_page.SCRIPTS,
     "assets/bokeh.min.js": BOKEH,
     "assets/puzzle/brython.js": puzzle_page.BRYTHON,
 }
@@ -126,7 +126,7 @@ def widgets() -> None:
         write(NEXT / "assets" / "widgets" / name, contents)
     for name, source in LIBRARIES.items():
         shutil.copyfile(source, NEXT / name)
-    for name, contents in (puzzle_page.files() | bundle.files()).items():
+    for name, contents in (puzzle_page.files() | engine_in_page.files()).items():
         write(NEXT / name, contents)
     for slug in all_widgets():
         write(NEXT / slug / "index.html", own_page(slug))

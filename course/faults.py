@@ -18,7 +18,7 @@ WRITTEN = ("engine", "widgets", "course/fences", "course/diagrams", "course/temp
 HANDED_ON = ("widgets/kit", "engine/base", "engine/catalog/files.py")  # an error raised here is its caller's
 PLACED = re.compile(r"\S+\.\w+:\d+: ")
 SETTINGS = re.compile(r"configuration file: (.*?)in \"(\S+)\", line (\d+)", re.DOTALL)  # as mkdocs says it
-SAID_IN_FULL = ("ValueError", "BadValue", "Refused", "NotTraceable", "LessonFault")
+SAID_IN_FULL = ("ValueError", "BadValue", "Refused", "NotTranslatable", "LessonFault")
 
 
 def one_line(error: BaseException, about: str = "") -> str:

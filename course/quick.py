@@ -17,8 +17,7 @@ from mkdocs.commands.build import _build_page, _populate_page
 from mkdocs.structure.files import get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 
-from course import build, faults, own_page, puzzle_page, rendered
-from course.in_page import bundle
+from course import build, engine_in_page, faults, own_page, puzzle_page, rendered
 from course.output import book
 from widgets.kit.controls import BadValue
 from widgets.kit.page import module
@@ -78,7 +77,7 @@ def write_lessons(out: Path, names: set[str]) -> None:
     for name, source in build.LIBRARIES.items():
         if not (build.OUT / name).is_file():
             build.write(out / name, source.read_bytes())
-    for name, contents in (puzzle_page.files() | bundle.files()).items():
+    for name, contents in (puzzle_page.files() | engine_in_page.files()).items():
         kept = build.OUT / name
         if not kept.is_file() or kept.read_text(encoding="utf-8") != contents:
             build.write(out / name, contents)

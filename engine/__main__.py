@@ -18,6 +18,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from engine import api, catalog, puzzles
 from engine.arguments import layout_flags, one_line, parser, refused
 from engine.base import printing, units
 from engine.base.bar import Bar
-from engine.catalog import models
+from engine.catalog import entries, models
 from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
@@ -397,6 +398,15 @@ def run_puzzle(args: Namespace) -> Result:
     return Result({"file": str(file)}, [f"{file.name} is written: fill it in, then --check {file.name}"])
 
 
+def run_catalogue(args: Namespace) -> Result:
+    """``catalogue``: the entry of models.toml for a config.json."""
+    model = catalog.model_from_file(args.file)
+    source = f"{Path(args.file).name} of its checkpoint, read on {date.today().isoformat()}"
+    named = replace(model, key=args.key or model.key, name=args.name or model.name, source=source)
+    text = entries.entry(named)
+    return Result({"key": named.key, "parameters": int(named.total_params), "entry": text}, [text.rstrip()])
+
+
 COMMANDS = {
     "estimate": run_estimate,
     "plan": run_plan,
@@ -407,6 +417,7 @@ COMMANDS = {
     "goodput": run_goodput,
     "cost": run_cost,
     "models": run_models,
+    "catalogue": run_catalogue,
     "gpus": run_gpus,
     "recipes": run_recipes,
     "nodes": run_nodes,

@@ -15,6 +15,7 @@ import numpy as np
 
 from tests import machine
 from tests.conftest import ROOT
+from widgets.kit.compiler.modules.bundle import RUNTIME
 from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 
@@ -66,13 +67,15 @@ def read(value):
 
 def assets(folder: Path) -> Path:
     """A folder with the scripts that compiled code imports, at the same places as in a built site."""
-    for name in ("widget", "widgets", "js"):
+    for name in ("widget", "widgets", "js", "fit"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "widgets" / "shared.js").write_text(module.shared(lessons={}), encoding="utf-8")
     theme = ROOT / "site" / "theme" / "assets"
     for script in (*(theme / "widget").glob("*.js"), *SCRIPTS.values()):
         shutil.copyfile(script, folder / "widget" / script.name)
+    for script in RUNTIME.values():
+        shutil.copyfile(script, folder / "fit" / script.name)
     for script in (theme / "js").glob("*.js"):
         shutil.copyfile(script, folder / "js" / script.name)
     return folder

@@ -6,7 +6,7 @@
 
 Each line is a state to start from: a title and the texts of its fields, as a reader would type them. A field
 that is not named keeps its default from ``FIELDS``. The page opens in the first state. The page's own scripts
-are in site/theme/assets/deploy; what they run of the engine is made by course/in_page.
+are in site/theme/assets/deploy; what they run of the engine is made by course/engine_in_page.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     ```
 
 Each line is an example to try, by its name in engine/validation/published/launches.toml, and what a reader sees of it. The
-page's own scripts are in site/theme/assets/fit; what they run of the engine is made by course/in_page.
+page's own scripts are in site/theme/assets/fit; what they run of the engine is made by course/engine_in_page.py.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ most that many numbers, or ``()`` for a single number. Called with numbers and a
 short ones padded with NaN. An argument that is a symbol (it has ``__run_program__``) takes over the call
 instead, which is how the widgets' compiler carries the whole algorithm into the page.
 
+``@elementwise`` marks a function of numbers or arrays, which a program may call for numbers.
+
 widgets/kit/compiler/GRAMMAR.md says which subset of Python that is, and what each operation means to the last
 bit. Every argument is a float or a list of floats, so write ``int(n)`` to use one as a count.
 """
@@ -60,10 +62,33 @@ def program(
     return mark
 
 
-def in_page(_loops: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a function over arrays that a page replaces by the given loops. The loops take and return the same
-    numbers as lists; a test compares the two."""
-    return lambda arrays: arrays
+def in_page(loops: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function over arrays that a page replaces by the given loops, which take and return the same
+    numbers as lists."""
+
+    def mark(arrays: Callable[..., Any]) -> Callable[..., Any]:
+        arrays.in_page = loops  # type: ignore[attr-defined]
+        return arrays
+
+    return mark
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function of numbers or arrays that computes element by element, with numpy's operators and
+    functions. A program calls it for numbers; it then computes as numpy does, where nothing raises."""
+    function.elementwise = True  # type: ignore[attr-defined]
+    return function
+
+
+def for_each(function: Callable[..., Any], columns: tuple[Any, ...], *others: Any) -> Any:
+    """An elementwise function of the members of some columns, each with the same ``others``. A column of a
+    program is a list; in Python it is an array whose first dimension belongs to the column alone."""
+    return function(*columns, *others)
+
+
+def mean(column: Any) -> Any:
+    """The mean of a column, as of ``for_each``."""
+    return np.mean(np.ascontiguousarray(np.moveaxis(column, 0, -1)), axis=-1)
 
 
 def zeros(count: float) -> list[Any]:

@@ -534,6 +534,8 @@ def rotary_base(config: dict) -> int:
     if config.get("model_type") in WITHOUT_ROTATION:
         return 0
     own = config.get("rope_parameters")
+    full = own.get("full_attention") if isinstance(own, dict) else None
+    own = full if isinstance(full, dict) else own
     value = own.get("rope_theta") if isinstance(own, dict) else None
     value = config.get("rope_theta", USUAL_BASE) if value is None else value
     return int(value) if isinstance(value, (int, float)) and 0 < value < 10**9 else USUAL_BASE

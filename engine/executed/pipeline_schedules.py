@@ -9,7 +9,7 @@ pipeline.py are checked against it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import check
 from engine.base.program import full, program, zeros
@@ -25,6 +25,7 @@ from engine.mechanism.pipeline_orders import (
     INTERLEAVED,
     WEIGHT,
     ZB_V,
+    Stuck,
     batch_of,
     is_own,
     kind_of,
@@ -42,6 +43,39 @@ BLOCKS = 2 * STAGES * MICRO_BATCHES * CHUNKS
 NOTHING = -1  # no block
 NOT_OWN = [0.0]
 STEP_END = 4  # instead of a kind: the stage is done and waits for the end of the step
+
+
+class Blocks(NamedTuple):
+    """All blocks of a step, as columns, stage by stage."""
+
+    stage: list[int]
+    kind: list[int]
+    batch: list[int]
+    needs: list[list[int]]  # the block that each depends on
+    start_s: list[float]
+    end_s: list[float]
+    begins: list[int]  # for each stage, its first block
+
+
+class Idle(NamedTuple):
+    """The stretches in which a stage waits, as columns."""
+
+    stage: list[int]
+    start_s: list[float]
+    end_s: list[float]
+    kind: list[float]  # of the block that it waits for …
+    batch: list[float]
+    source: list[float]  # … and the stage from which that block's input comes
+    wire_s: list[float]  # how much of the wait is for the message
+
+
+class Others(NamedTuple):
+    """The stretches in which another step uses a stage, as columns."""
+
+    stage: list[int]
+    start_s: list[float]
+    end_s: list[float]
+    next: list[int]  # 0: the step before, 1: the step after
 
 
 @program(
@@ -121,7 +155,7 @@ def run(
     if schedule == DUALPIPE_V:
         batches = max(2 * stages, batches)
     work, begins = [], [0]
-    stuck = [[], [], [], [], []]
+    stuck = Stuck([], [], [], [], [])
     for stage in range(stages):
         if is_own(own):
             own_order(work, own, stage, stages, stuck)
@@ -150,29 +184,15 @@ def run(
         for number in range(first, last + 1):
             busy_s[stage] += lasts_s[number]
         held[stage] = most_held(kind, first, last, chunks)
-    if len(stuck[0]) > 0:
+    if len(stuck.stage) > 0:
         step_s = total_s  # there is no next step
-    for number in range(len(stuck[0])):
-        last = begins[stuck[0][number] + 1] - 1
-        stuck[4].append(end_s[last] if last >= begins[stuck[0][number]] else 0)
-    gaps, others = [[], [], [], [], [], [], []], [[], [], [], []]
+    for number in range(len(stuck.stage)):
+        first, last = begins[stuck.stage[number]], begins[stuck.stage[number] + 1] - 1
+        stuck.since_s.append(end_s[last] if last >= first else 0)
+    blocks = Blocks(stage_of, kind, batch, needs, start_s, end_s, begins)
+    idle, others = Idle([], [], [], [], [], [], []), Others([], [], [], [])
     for stage in range(stages):
-        find_gaps(
-            stage,
-            begins,
-            kind,
-            batch,
-            stage_of,
-            needs,
-            start_s,
-            end_s,
-            message_s,
-            total_s,
-            step_s,
-            stuck,
-            gaps,
-            others,
-        )
+        find_gaps(stage, blocks, message_s, total_s, step_s, stuck, idle, others)
     for number in range(len(work)):
         if beside[number] == 1:
             start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
@@ -185,22 +205,22 @@ def run(
         "beside": beside,
         "start_s": start_s,
         "end_s": end_s,
-        "idle_stage": gaps[0],
-        "idle_start_s": gaps[1],
-        "idle_end_s": gaps[2],
-        "idle_kind": gaps[3],
-        "idle_batch": gaps[4],
-        "idle_from": gaps[5],
-        "idle_wire_s": gaps[6],
-        "other_stage": others[0],
-        "other_start_s": others[1],
-        "other_end_s": others[2],
-        "other_next": others[3],
-        "stuck_stage": stuck[0],
-        "stuck_kind": stuck[1],
-        "stuck_batch": stuck[2],
-        "stuck_from": stuck[3],
-        "stuck_s": stuck[4],
+        "idle_stage": idle.stage,
+        "idle_start_s": idle.start_s,
+        "idle_end_s": idle.end_s,
+        "idle_kind": idle.kind,
+        "idle_batch": idle.batch,
+        "idle_from": idle.source,
+        "idle_wire_s": idle.wire_s,
+        "other_stage": others.stage,
+        "other_start_s": others.start_s,
+        "other_end_s": others.end_s,
+        "other_next": others.next,
+        "stuck_stage": stuck.stage,
+        "stuck_kind": stuck.kind,
+        "stuck_batch": stuck.batch,
+        "stuck_from": stuck.source,
+        "stuck_s": stuck.since_s,
         "busy_s": busy_s,
         "held": held,
         "total_s": total_s,
@@ -208,7 +228,7 @@ def run(
         "bubble": share if share > 1e-9 else 0,
         "stages": stages,
         "micro_batches": batches,
-        "own": 2 if len(stuck[0]) > 0 else 1 if is_own(own) else 0,
+        "own": 2 if len(stuck.stage) > 0 else 1 if is_own(own) else 0,
     }
 
 
@@ -300,59 +320,68 @@ def most_held(kind: list[int], first: int, last: int, chunks: int) -> float:
 
 def find_gaps(
     stage: int,
-    begins: list[int],
-    kind: list[int],
-    batch: list[int],
-    stage_of: list[Any],
-    needs: list[list[int]],
-    start_s: list[float],
-    end_s: list[float],
+    blocks: Blocks,
     message_s: float,
     total_s: float,
     step_s: float,
-    stuck: list[list[float]],
-    gaps: list[list[float]],
-    others: list[list[float]],
+    stuck: Stuck,
+    idle: Idle,
+    others: Others,
 ) -> None:
     """Record the stretches in which a stage is idle, including the endless one of a stage that is stuck. If
     stages do not wait for each other between steps, the step before still uses some stages when this one
     begins, and the step after uses some before this one ends: both are recorded in ``others``."""
-    first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
-    for i in range(len(stuck[0])):
-        if stuck[0][i] == stage and total_s - stuck[4][i] > least_s:
-            note(gaps, [stage, stuck[4][i], total_s, stuck[1][i], stuck[2][i], stuck[3][i], math.nan])
-            total_s = stuck[4][i]
+    first, last, least_s = blocks.begins[stage], blocks.begins[stage + 1] - 1, 1e-9 * total_s
+    for i in range(len(stuck.stage)):
+        if stuck.stage[i] == stage and total_s - stuck.since_s[i] > least_s:
+            since_s = stuck.since_s[i]
+            wait(idle, stage, since_s, total_s, stuck.kind[i], stuck.batch[i], stuck.source[i], math.nan)
+            total_s = since_s
     if last < first:
         return
-    free_s, ends_s = max(0, end_s[last] - step_s), min(total_s, start_s[first] + step_s)
+    free_s = max(0, blocks.end_s[last] - step_s)
+    ends_s = min(total_s, blocks.start_s[first] + step_s)
     if free_s > least_s:
-        note(others, [stage, 0, free_s, 0])
+        use(others, stage, 0, free_s, 0)
     if total_s - ends_s > least_s:
-        note(others, [stage, ends_s, total_s, 1])
+        use(others, stage, ends_s, total_s, 1)
     for number in range(first, last + 1):
-        if start_s[number] - free_s > least_s:
-            need = needs[number][0]
-            note(
-                gaps,
-                [
-                    stage,
-                    free_s,
-                    start_s[number],
-                    plain(kind[number]),
-                    batch[number],
-                    stage_of[need],
-                    min(message_s, start_s[number] - free_s) if message_s > 0 else math.nan,
-                ],
-            )
-        free_s = end_s[number]
+        start_s = blocks.start_s[number]
+        if start_s - free_s > least_s:
+            kind, source = plain(blocks.kind[number]), blocks.stage[blocks.needs[number][0]]
+            wire_s = min(message_s, start_s - free_s) if message_s > 0 else math.nan
+            wait(idle, stage, free_s, start_s, kind, blocks.batch[number], source, wire_s)
+        free_s = blocks.end_s[number]
     if ends_s - free_s > least_s:
-        note(gaps, [stage, free_s, ends_s, STEP_END, math.nan, math.nan, math.nan])
+        wait(idle, stage, free_s, ends_s, STEP_END, math.nan, math.nan, math.nan)
 
 
-def note(columns: list[list[float]], row: list[float]) -> None:
-    """Append a row to the columns."""
-    for place in range(len(row)):
-        columns[place].append(row[place])
+def wait(
+    idle: Idle,
+    stage: int,
+    start_s: float,
+    end_s: float,
+    kind: float,
+    batch: float,
+    source: float,
+    wire_s: float,
+) -> None:
+    """Record a stretch in which a stage waits."""
+    idle.stage.append(stage)
+    idle.start_s.append(start_s)
+    idle.end_s.append(end_s)
+    idle.kind.append(kind)
+    idle.batch.append(batch)
+    idle.source.append(source)
+    idle.wire_s.append(wire_s)
+
+
+def use(others: Others, stage: int, start_s: float, end_s: float, following: int) -> None:
+    """Record a stretch in which the step before, or the one that is ``following`` (1), uses a stage."""
+    others.stage.append(stage)
+    others.start_s.append(start_s)
+    others.end_s.append(end_s)
+    others.next.append(following)
 
 
 def by_key(

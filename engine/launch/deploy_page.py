@@ -1,6 +1,6 @@
 """The deployment planner for its page: plain values go in, and plain values come out.
 
-The page without a server runs this very module, translated (``course/in_page``).
+The page without a server runs this very module, translated (``widgets/kit/compiler/modules``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A report as a page shows it: plain values in, plain values out.
 
-The page without a server runs this very module, translated (``course/in_page``).
+The page without a server runs this very module, translated (``widgets/kit/compiler/modules``).
 """
 
 from __future__ import annotations

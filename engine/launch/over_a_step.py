@@ -11,7 +11,7 @@ and all but the first micro-batches of a step, since the others repeat them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.frameworks.framework import Framework
 from engine.frameworks.registry import frameworks
@@ -98,10 +98,7 @@ class AllocatorState:
     """The allocator's state, with the most that was allocated since it was last asked."""
 
     def __init__(self, capacity_bytes: float, expandable: bool) -> None:
-        self.state: list[Any] = [0, 0, 0, 0, 0, capacity_bytes, 1.0 if expandable else 0.0]
-        self.segments: list[list[Any]] = [[], [], []]
-        self.blocks: list[list[Any]] = []
-        self.caches: list[list[list[Any]]] = [[[], []], [[], []]]
+        self.memory = allocator.unused(capacity_bytes, 1.0 if expandable else 0.0)
         self.most = 0.0
         self.failed = False
 
@@ -109,9 +106,7 @@ class AllocatorState:
         """A tensor; −1 where memory ran out, which is kept in mind, or where there is nothing to hold."""
         if size < 1.0 or self.failed:
             return allocator.NONE
-        found = allocator.take(
-            self.state, self.segments, self.blocks, self.caches, allocator.rounded_bytes(size), 0.0
-        )
+        found = allocator.take(self.memory, allocator.rounded_bytes(size), 0.0)
         self.failed = found == allocator.NONE
         self.most = max(self.most, self.allocated)
         return found
@@ -120,17 +115,17 @@ class AllocatorState:
         """Free tensors, the last one first."""
         for number in reversed(tensors):
             if number != allocator.NONE:
-                allocator.release(self.state, self.segments, self.blocks, self.caches, number)
+                allocator.release(self.memory, number)
 
     @property
     def allocated(self) -> float:
         """Bytes that are given to tensors now."""
-        return float(self.state[allocator.ALLOCATED])
+        return float(self.memory.allocated)
 
     @property
     def reserved(self) -> float:
         """Bytes that the allocator has taken from the GPU now."""
-        return float(self.state[allocator.RESERVED])
+        return float(self.memory.reserved)
 
 
 def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | None:

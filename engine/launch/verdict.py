@@ -366,7 +366,8 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         float(inference.kv_shards(size, float(s.tp))) * s.pp
     )
     needed = _request_bytes(size, s, value, s.longest)
-    tokens = max(0, int(cache // each))
+    states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
+    tokens = max(0, int((cache - states) // each))
     return ServerRoom(
         {"weights": float(weights), "framework": memory.FRAMEWORK_BYTES, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),

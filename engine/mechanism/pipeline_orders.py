@@ -12,6 +12,8 @@ the page.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 FORWARD, BACKWARD, INPUT, WEIGHT, BESIDE = (0, 1, 2, 3, 4)  # BESIDE: a forward that overlaps the next block
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, DUALPIPE, ZB_V, DUALPIPE_V = 0, 1, 2, 3, 4, 5, 6, 7
 KINDS, PLACES = 8, 64
@@ -62,21 +64,30 @@ def is_own(own: list[float]) -> bool:
     return own[0] > 0
 
 
-def own_order(work: list[int], own: list[float], stage: int, stages: int, stuck: list[list[int]]) -> None:
+class Stuck(NamedTuple):
+    """The passes for which stages wait without end, as columns."""
+
+    stage: list[int]
+    kind: list[int]
+    batch: list[int]
+    source: list[int]  # the stage from which the input should come
+    since_s: list[float]
+
+
+def own_order(work: list[int], own: list[float], stage: int, stages: int, stuck: Stuck) -> None:
     """Append a stage's blocks of somebody's own schedule. The column holds a 1 and then the blocks, those of
     a stage in its order. A block that never runs, because what it needs never comes, stands there as −1 − its
-    number: it goes to ``stuck`` with its stage, kind, micro-batch, and the stage from which the input should
-    come.
+    number: it goes to ``stuck``, but for the time since when.
     """
     for i in range(1, len(own)):
         waits = own[i] < 0
         number = int(-1 - own[i]) if waits else int(own[i])
         if place_of(number) % stages == stage and waits:
             forward = kind_of(number) == FORWARD
-            stuck[0].append(stage)
-            stuck[1].append(kind_of(number))
-            stuck[2].append(batch_of(number))
-            stuck[3].append(stage - 1 if forward else min(stage + 1, stages - 1))
+            stuck.stage.append(stage)
+            stuck.kind.append(kind_of(number))
+            stuck.batch.append(batch_of(number))
+            stuck.source.append(stage - 1 if forward else min(stage + 1, stages - 1))
         elif place_of(number) % stages == stage:
             work.append(number)
 

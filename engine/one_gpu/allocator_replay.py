@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,27 +16,16 @@ from engine.base.program import full, program
 from engine.base.types import Real, Truth
 from engine.one_gpu import recordings
 from engine.one_gpu.allocator import (
-    AFTER,
-    ALIVE,
-    ALLOCATED,
-    CAPACITY,
-    EXPANDABLE,
-    FIRST,
     FREE,
-    FREES,
-    KIND,
-    MALLOCS,
-    RESERVED,
-    RETRIES,
-    SIZE,
-    STATE,
     UNMAPPED,
     USED,
+    Memory,
     largest_free,
     release,
     rounded_bytes,
     stuck_bytes,
     take,
+    unused,
 )
 
 STEPS = 12  # at most, in one replay
@@ -46,8 +35,18 @@ ROWS = 16  # rows in the picture of the GPU's memory
 PIECES, FRAMES = 1000, 600  # the most blocks and segments in that picture
 THIN = 0.003  # share of a row: shorter pieces are drawn together with others of their kind
 WEIGHTS, OPTIMIZER, STEP, CACHED = range(4)  # what a block holds
-LEFT, RIGHT, ROW, HELD, BYTES, COUNT = range(6)  # columns of a piece of the picture
 LEHMER, PRIME = 48271, 2**31 - 1
+
+
+class Pieces(NamedTuple):
+    """Pieces of the picture of the GPU's memory, as columns."""
+
+    left: list[float]  # as shares of a row
+    right: list[float]
+    row: list[int]
+    held: list[float]  # what is in it
+    size: list[float]
+    blocks: list[int]  # how many are drawn together
 
 
 @cache
@@ -82,77 +81,67 @@ def length_of_step(step: int, length: float, spread: float, seed: float) -> int:
     return max(1, math.floor(length * (1 + spread * (2 * drawn / PRIME - 1)) + 0.5))
 
 
-def lay(
-    pieces: list[list[Any]], start: float, end: float, whole: float, kind: float, size: float, count: int
-) -> None:
+def lay(pieces: Pieces, start: float, end: float, whole: float, kind: float, size: float, count: int) -> None:
     """Append the pieces of a stretch of memory, one for each row that it lies in."""
     row = math.floor(start / whole)
     while start < end:
         stop = min(end, (row + 1) * whole)
-        pieces[LEFT].append((start - row * whole) / whole)
-        pieces[RIGHT].append((stop - row * whole) / whole)
-        pieces[ROW].append(row)
-        pieces[HELD].append(kind)
-        pieces[BYTES].append(size)
-        pieces[COUNT].append(count)
+        pieces.left.append((start - row * whole) / whole)
+        pieces.right.append((stop - row * whole) / whole)
+        pieces.row.append(row)
+        pieces.held.append(kind)
+        pieces.size.append(size)
+        pieces.blocks.append(count)
         start = stop
         row += 1
 
 
-def held(blocks: list[list[Any]], block: int) -> float:
-    """What a block holds; CACHED if it is free."""
-    return CACHED if blocks[block][STATE] == FREE else blocks[block][KIND]
-
-
-def draw(
-    segments: list[list[Any]],
-    blocks: list[list[Any]],
-    whole: float,
-    pieces: list[list[Any]],
-    frames: list[list[Any]],
-) -> None:
+def draw(memory: Memory, whole: float, pieces: Pieces, frames: Pieces) -> None:
     """Draw everything that is reserved, segment by segment in the order of creation, wrapped into rows."""
     thin, place = THIN * whole, 0
-    for segment in range(len(segments[FIRST])):
-        block, began, start, size, count, kind = segments[FIRST][segment], place, place, 0, 0, -1
-        while segments[ALIVE][segment] > 0 and block >= 0:
-            if blocks[block][STATE] != UNMAPPED:
-                alike = held(blocks, block) == kind and (size < thin or blocks[block][SIZE] < thin)
+    for segment in memory.segments:
+        number, began, start, size, count, kind = segment.first, place, place, 0, 0, -1
+        while segment.alive > 0 and number >= 0:
+            block = memory.blocks[number]
+            if block.state != UNMAPPED:
+                held = CACHED if block.state == FREE else block.kind
+                alike = held == kind and (size < thin or block.size < thin)
                 if not alike:
                     lay(pieces, start, place, whole, kind, size, count)
-                    start, size, count, kind = place, 0, 0, held(blocks, block)
-                size += blocks[block][SIZE]
+                    start, size, count, kind = place, 0, 0, held
+                size += block.size
                 count += 1
-                place += blocks[block][SIZE]
-            block = blocks[block][AFTER]
+                place += block.size
+            number = block.after
         lay(pieces, start, place, whole, kind, size, count)
         if place - began >= thin:
             lay(frames, began, place, whole, 0, place - began, 1)
 
 
-def free_beside(segments: list[list[Any]], blocks: list[list[Any]], kind: int) -> float:
+def free_beside(memory: Memory, kind: int) -> float:
     """Free bytes in the segments where a block of this kind is in use."""
     beside = 0
-    for segment in range(len(segments[FIRST])):
-        block, free, tenants = segments[FIRST][segment], 0, 0
-        while segments[ALIVE][segment] > 0 and block >= 0:
-            if blocks[block][STATE] == FREE:
-                free += blocks[block][SIZE]
-            elif blocks[block][STATE] == USED and blocks[block][KIND] == kind:
+    for segment in memory.segments:
+        number, free, tenants = segment.first, 0, 0
+        while segment.alive > 0 and number >= 0:
+            block = memory.blocks[number]
+            if block.state == FREE:
+                free += block.size
+            elif block.state == USED and block.kind == kind:
                 tenants += 1
-            block = blocks[block][AFTER]
+            number = block.after
         beside += free if tenants > 0 else 0
     return beside
 
 
-def cached_alone(pieces: list[list[Any]]) -> list[list[Any]]:
+def cached_alone(pieces: Pieces) -> Pieces:
     """The pieces that hold nothing. Only these are hatched, because hatching is slow to paint."""
-    found = [[], [], []]
-    for piece in range(len(pieces[HELD])):
-        if pieces[HELD][piece] == CACHED:
-            found[LEFT].append(pieces[LEFT][piece])
-            found[RIGHT].append(pieces[RIGHT][piece])
-            found[ROW].append(pieces[ROW][piece])
+    found = Pieces([], [], [], [], [], [])
+    for piece in range(len(pieces.held)):
+        if pieces.held[piece] == CACHED:
+            found.left.append(pieces.left[piece])
+            found.right.append(pieces.right[piece])
+            found.row.append(pieces.row[piece])
     return found
 
 
@@ -279,24 +268,12 @@ def replay(
     gaps, however the run ends. ``stuck_bytes`` are free but cannot be returned to the driver;
     ``last_beside_state_bytes`` are free in a segment that holds Adam's state.
     """
-    state = full(7, 0)
-    state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
-    segments, blocks, caches = [[], [], []], [], [[[], []], [[], []]]
-    pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
+    memory = unused(capacity_bytes, expandable)
+    pieces, frames = Pieces([], [], [], [], [], []), Pieces([], [], [], [], [], [])
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
-    allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn, stuck = (
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
+    allocated, reserved, largest, mallocs, frees, retries, stuck = 0, 0, 0, 0, 0, 0, 0
+    now, tokens, drawn = 0, 0, 0
     line_of = [int(lines[i]) for i in range(len(lines))]
     phases = [setup, first, steady]
     tensors = [tensors_of(setup), tensors_of(first), tensors_of(steady)]
@@ -310,17 +287,17 @@ def replay(
         for number in range(len(events)):
             tensor = tensor_of[number]
             if events[number] < 0:
-                release(state, segments, blocks, caches, held_by[tensor])
+                release(memory, held_by[tensor])
             else:
                 line = line_of[tensor]
-                block = take(state, segments, blocks, caches, sizes[line], kinds[tensor])
+                block = take(memory, sizes[line], kinds[tensor])
                 held_by[tensor] = block
                 if block < 0:
                     failed, look, wanted = 1, 0, fixed_bytes[line] + bytes_per_length[line] * tokens
-                if state[ALLOCATED] > most:
-                    most = state[ALLOCATED]
-                if state[RESERVED] > peak_reserved:
-                    peak_reserved = state[RESERVED]
+                if memory.allocated > most:
+                    most = memory.allocated
+                if memory.reserved > peak_reserved:
+                    peak_reserved = memory.reserved
             if number + 1 < look:
                 continue
             share = (number + 1) / len(events)
@@ -328,9 +305,9 @@ def replay(
             if number + 1 >= due or failed > 0:
                 at.append(reached)
                 allocated_at.append(most)
-                reserved_at.append(state[RESERVED])
+                reserved_at.append(memory.reserved)
                 peak = max(peak, most)
-                most = state[ALLOCATED]
+                most = memory.allocated
                 due = (math.floor(share * SAMPLES) + 1) * len(events) / SAMPLES
             if shown == 0 and (
                 failed > 0
@@ -338,10 +315,10 @@ def replay(
                 or (reached >= moment and (step > 0 or share >= 1))
             ):
                 shown, now, drawn, to_show = 1, reached, tokens, False
-                allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(caches)
-                stuck = stuck_bytes(state, segments, blocks, caches)
-                mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
-                draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
+                allocated, reserved, largest = memory.allocated, memory.reserved, largest_free(memory)
+                stuck = stuck_bytes(memory)
+                mallocs, frees, retries = memory.mallocs, memory.frees, memory.retries
+                draw(memory, row_bytes(capacity_bytes), pieces, frames)
             look = 0 if to_show else due
             if failed > 0:
                 break
@@ -352,19 +329,19 @@ def replay(
     )
     free = cached_alone(pieces)
     return {
-        "left": pieces[LEFT],
-        "right": pieces[RIGHT],
-        "row": pieces[ROW],
-        "held": pieces[HELD],
-        "free_left": free[LEFT],
-        "free_right": free[RIGHT],
-        "free_row": free[ROW],
-        "bytes": pieces[BYTES],
-        "count": pieces[COUNT],
-        "frame_left": frames[LEFT],
-        "frame_right": frames[RIGHT],
-        "frame_row": frames[ROW],
-        "frame_bytes": frames[BYTES],
+        "left": pieces.left,
+        "right": pieces.right,
+        "row": pieces.row,
+        "held": pieces.held,
+        "free_left": free.left,
+        "free_right": free.right,
+        "free_row": free.row,
+        "bytes": pieces.size,
+        "count": pieces.blocks,
+        "frame_left": frames.left,
+        "frame_right": frames.right,
+        "frame_row": frames.row,
+        "frame_bytes": frames.size,
         "at": at,
         "allocated_at_bytes": allocated_at,
         "reserved_at_bytes": reserved_at,
@@ -378,18 +355,18 @@ def replay(
         "length": drawn,
         "peak_allocated_bytes": peak,
         "peak_reserved_bytes": peak_reserved,
-        "all_frees": state[FREES],
-        "all_retries": state[RETRIES],
+        "all_frees": memory.frees,
+        "all_retries": memory.retries,
         "reached": reached,
         "failed": failed,
         "wanted_bytes": wanted,
-        "last_allocated_bytes": state[ALLOCATED],
-        "last_reserved_bytes": state[RESERVED],
-        "last_largest_bytes": largest_free(caches),
+        "last_allocated_bytes": memory.allocated,
+        "last_reserved_bytes": memory.reserved,
+        "last_largest_bytes": largest_free(memory),
         "needed_bytes": needed,
         "stuck_bytes": stuck,
-        "last_stuck_bytes": stuck_bytes(state, segments, blocks, caches),
-        "last_beside_state_bytes": free_beside(segments, blocks, OPTIMIZER),
+        "last_stuck_bytes": stuck_bytes(memory),
+        "last_beside_state_bytes": free_beside(memory, OPTIMIZER),
     }
 
 

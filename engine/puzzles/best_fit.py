@@ -1,19 +1,6 @@
 """A best-fit allocator that splits blocks and merges them again."""
 
-from engine.one_gpu.allocator import (
-    FREE,
-    NUMBERS,
-    SIZE,
-    STATE,
-    USED,
-    add_segment,
-    best_fit,
-    cut,
-    join,
-    put_in,
-    take_out,
-)
-from engine.one_gpu.allocator import START as ADDRESS
+from engine.one_gpu.allocator import FREE, USED, add_segment, best_fit, cut, join, put_in, take_out, unused
 from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 
 TITLE = "a best-fit allocator"
@@ -145,43 +132,43 @@ def addresses_of(function, asked, capacity):
     return given
 
 
-class Segment:
+class OneSegment:
     """One segment of the engine's allocator without PyTorch's rounding: a block is as large as its
     request."""
 
     def __init__(self, capacity):
-        self.segments, self.blocks, self.cached, self.taken = [[], [], []], [], [[], []], {}
-        put_in(self.blocks, self.cached, add_segment(self.segments, self.blocks, 1, capacity, FREE))
+        self.memory, self.taken = unused(capacity, 0), {}
+        put_in(self.memory, add_segment(self.memory, 1, capacity, FREE))
 
     def take(self, name, size):
         """Allocate a block by best fit; returns its address, or None if there is no room."""
-        place = best_fit(self.blocks, self.cached, size, 0.0)
+        place = best_fit(self.memory, 1, size)
         if place < 0:
             return None
-        block = self.cached[NUMBERS][place]
-        take_out(self.blocks, self.cached, block)
-        if self.blocks[block][SIZE] > size:
-            put_in(self.blocks, self.cached, cut(self.blocks, block, size, FREE))
-        self.blocks[block][STATE], self.taken[name] = USED, block
-        return self.blocks[block][ADDRESS]
+        number = self.memory.caches[1].blocks[place]
+        take_out(self.memory, number)
+        block = self.memory.blocks[number]
+        if block.size > size:
+            put_in(self.memory, cut(self.memory, number, size, FREE))
+        block.state, self.taken[name] = USED, number
+        return block.start
 
     def free(self, name):
         """Free the block of a name, and merge it with free neighbours."""
-        block = self.taken.pop(name)
-        self.blocks[block][STATE] = FREE
-        join(self.blocks, self.segments, self.cached, block)
-        put_in(self.blocks, self.cached, block)
+        number = self.taken.pop(name)
+        self.memory.blocks[number].state = FREE
+        join(self.memory, number)
+        put_in(self.memory, number)
 
     def room(self):
         """The free blocks by address: (start, size)."""
-        return sorted(
-            [(self.blocks[block][ADDRESS], self.blocks[block][SIZE]) for block in self.cached[NUMBERS]]
-        )
+        free = [self.memory.blocks[number] for number in self.memory.caches[1].blocks]
+        return sorted([(block.start, block.size) for block in free])
 
 
 def compare(given, asked, capacity):
     """Raise a Slip at the first request for which the reader's answer differs from the engine's allocator."""
-    segment = Segment(capacity)
+    segment = OneSegment(capacity)
     for at in range(len(asked)):
         request, before, wanted = asked[at], segment.room(), None
         if request[0] == "free":

@@ -10,7 +10,7 @@ from engine.base.program import program
 from engine.base.sweep import sweep
 from engine.base.types import Real
 from engine.mechanism.shape import shape
-from engine.step import cloud, search
+from engine.step import cloud, search, splits
 from engine.step.cases import (
     CHUNKS,
     COEFFICIENTS,
@@ -23,8 +23,7 @@ from engine.step.cases import (
     ideal_s,
 )
 from engine.step.constraints import UNLIMITED, Ability, is_run, is_within, may_run
-from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
-from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
+from engine.step.search import MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.step.step import Axes, step
 
 if TYPE_CHECKING:
@@ -51,37 +50,8 @@ class Cloud(NamedTuple):
 def legal_splits(
     gpus: float, global_batch: float, seq: float, heads: float, layers: float, experts: float
 ) -> dict[str, Any]:
-    """``search.splits``, in the order of the splits' numbers, up to the capacity of the lists."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    for tp in range(1, int(min(heads, gpus)) + 1):
-        if cuts_a_head(heads, tp) or leaves_gpus_over(gpus, tp):
-            continue
-        for pp in range(1, int(min(layers, gpus / tp)) + 1):
-            if leaves_gpus_over(gpus, tp * pp):
-                continue
-            for cp in range(1, int(max(1, seq // LEAST_TOKENS)) + 1):
-                dp = gpus / (tp * pp * cp)
-                if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(global_batch, dp):
-                    continue
-                if cp > 1 and cuts_tokens_unevenly(seq, cp):
-                    continue
-                for ep in range(1, int(max(1, experts)) + 1):
-                    if leaves_gpus_over(max(1, experts), ep) or leaves_gpus_over(gpus / pp, ep):
-                        continue
-                    for whole in range(2):
-                        expert_tp = tp if whole else 1
-                        if (whole and (tp == 1 or experts < 1)) or leaves_gpus_over(
-                            gpus / pp, ep * expert_tp
-                        ):
-                            continue
-                        if len(tps) < MOST_SPLITS:
-                            tps.append(tp)
-                            pps.append(pp)
-                            cps.append(cp)
-                            eps.append(ep)
-                            expert_tps.append(expert_tp)
-                            dps.append(dp)
-    return {"tp": tps, "pp": pps, "cp": cps, "ep": eps, "expert_tp": expert_tps, "dp": dps}
+    """``search.splits``, up to the capacity of the lists."""
+    return splits.legal_splits(gpus, global_batch, seq, [heads], layers, experts, MOST_SPLITS)
 
 
 @program(split=TOP, cell=TOP, legal=(), fitting=(), free_s=())

@@ -84,7 +84,7 @@ def _found(
 ) -> tuple[PlannerAnswer, Cloud | None]:
     at = Machine(Gpu("own", "own", "", 0, hbm_bytes, 1.0), "bf16", chip, wires)
     job = Job(global_batch, seq, recipe)
-    splits = sorted(search.splits(model, job, gpus)) if ideal_s else []
+    splits = search.splits(model, job, gpus) if ideal_s else []
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Degrees._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None

@@ -34,17 +34,14 @@ from engine.mechanism.shape import shape
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, layout_dict, recipe_of, usual_layout
 from engine.step.legality import (
-    cuts_a_head,
     cuts_a_micro_batch,
     cuts_copies_of_experts,
-    cuts_tokens_unevenly,
-    divisors,
     idle_stages,
     leaves_a_chunk_empty,
-    leaves_gpus_over,
-    leaves_sequences_over,
     require_trainable,
 )
+from engine.step.splits import LEAST_TOKENS as LEAST_TOKENS
+from engine.step.splits import legal_splits
 from engine.step.step import Axes, MicroBatch, micro_batch, sizes, step, total_bytes, worked
 
 if TYPE_CHECKING:
@@ -59,7 +56,6 @@ EVERY_SCHEDULE = [
     *(("interleaved", chunks) for chunks in INTERLEAVES),
     *((key, TURNS) for key, plan in SCHEDULES.items() if plan.folded),
 ]
-LEAST_TOKENS = 1024  # tokens of a sequence that context parallelism must leave on each GPU
 MOST_GPUS = 10_000_000  # that a plan may be asked for
 AT_ONCE = 100_000  # layouts in one call: more would not fit the processor's caches
 FIRST = 64  # rows whose seconds are worked out first
@@ -218,38 +214,11 @@ def headings(fits: bool, tied: int) -> tuple[str, str]:
 
 
 def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:
-    """Every legal (tp, pp, cp, ep, expert_tp) for this many GPUs."""
-    contexts = [
-        c
-        for c in divisors(gpus)
-        if c == 1
-        or (
-            not models.has_mixers(model)
-            and (job.seq // c >= LEAST_TOKENS and not cuts_tokens_unevenly(job.seq, c))
-        )
-    ]
-    found = []
+    """Every legal split of this many GPUs, in ascending order."""
     heads = [kind.heads for _, kind in models.attentions(model) if not models.is_mixer(kind) or kind.matrices]
-    for tp in (d for d in divisors(gpus) if not any(cuts_a_head(each, d) for each in heads)):
-        for pp in (d for d in divisors(gpus // tp) if not leaves_a_chunk_empty(model.depth, d, 1)):
-            experts = _expert_splits(model, tp, gpus // pp)
-            for cp in contexts:
-                dp = gpus // (tp * pp * cp)
-                if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(job.global_batch, dp):
-                    continue
-                found += [Degrees(tp, pp, cp, ep, expert_tp, dp) for ep, expert_tp in experts]
-    return found
-
-
-def _expert_splits(model, tp: int, stage_gpus: int) -> list[tuple[int, int]]:
-    if not model.experts:
-        return [(1, 1)]
-    return [
-        (ep, expert_tp)
-        for expert_tp in sorted({1, tp})
-        for ep in divisors(model.experts)
-        if not leaves_gpus_over(stage_gpus, ep * expert_tp)
-    ]
+    seq = 1 if models.has_mixers(model) else job.seq  # no sequence is cut that a state runs through
+    found = legal_splits(gpus, job.global_batch, seq, heads, model.depth, model.experts, math.inf)
+    return [Degrees(*each) for each in zip(*found.values())]
 
 
 def schedules(model: Model, stages: set[int]) -> list[tuple[str, int]]:

@@ -11,12 +11,11 @@ from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
 from engine.launch import deploy_page as page
-from engine.serving.deployment import Limits, Load, forms, loops, search
-from engine.serving.drafts import Drafts
+from engine.serving.deployment import Limits, Load
 from engine.validation import accuracy, points
 from tests import states
 from tests.conftest import ROOT
-from tests.course.test_in_page import differences, in_node
+from tests.widgets.kit.compiler.test_in_page import differences, in_node
 
 QUICK_MS, TIMES = 200, 4
 TOUCHING = 1e-9  # a simulated figure adds up thousands of steps
@@ -124,29 +123,6 @@ def test_a_preset_s_answer_is_that_of_engine_deploy():
     assert [one["split"] for one in mine] == [one.split for one in (found.best, *found.runners_up)]
     assert mine[0]["perUser"] == found.best.tokens_per_s_per_user
     assert found.best.binding == "capacity" and mine[0]["binds"].startswith("what they can serve at all")
-
-
-def test_the_loops_of_the_page_are_the_arrays_of_python(monkeypatch):
-    arrays, calls = forms.judge, []
-
-    def both(*given):
-        found = arrays(*given)
-        looped = loops.judge(
-            *(each.ravel().tolist() if isinstance(each, np.ndarray) else each for each in given)
-        )
-        assert found.keys() == looped.keys()
-        for name in found:
-            np.testing.assert_allclose(looped[name], np.asarray(found[name], float), 1e-9, 1e-9, err_msg=name)
-        calls.append(len(found["steady"]))
-        return found
-
-    monkeypatch.setattr(forms, "judge", both)
-    asked = presets()["A small model on one GPU"]
-    model, at, load, limits, formats, caches, pools, _, dollars = page._asked(asked)
-    prepared = search.prepared(
-        model, at, load, limits, formats, caches, pools, (Drafts(3, 0.7, 0.001),), dollars
-    )
-    assert sum(calls) > 1000 and np.any(prepared.plans.drafts == 1) and np.any(prepared.plans.prefillers > 0)
 
 
 def test_the_frontier_is_what_no_deployment_within_the_limits_beats():

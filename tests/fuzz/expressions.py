@@ -149,6 +149,27 @@ def truth(random: Random, shape: tuple = (), depth: int = 3) -> str:
     )
 
 
+# -- elementwise functions -----------------------------------------------------------------------------------
+def elementwise(random: Random, depth: int) -> str:
+    """An expression of numpy's on numbers or arrays x, y and z, as an elementwise function may hold it."""
+    if not depth or random.random() < 0.15:
+        return random.choice(("x", "y", "z", repr(random.choice(VALUES[2:]))))
+    one, other = elementwise(random, depth - 1), elementwise(random, depth - 1)
+    asked = f"({one} {random.choice(('<', '<=', '>', '>=', '==', '!='))} {other})"
+    return random.choice(
+        (
+            *(f"({one} {sign} {other})" for sign in ("+", "-", "*", "/", "//", "%")),
+            *(f"np.{name}({one}, {other})" for name in ("minimum", "maximum")),
+            *(f"np.{name}({one})" for name in ("sqrt", "abs", "floor", "ceil", "sign", "square", "rint")),
+            f"(-{one})",
+            f"{one} ** 2",
+            f"np.where({asked}, {one}, {other})",
+            f"np.where({asked} & ({other} > z), {one}, x)",
+            f"np.where(~{asked} | np.isfinite({one}), {other}, y)",
+        )
+    )
+
+
 # -- programs ------------------------------------------------------------------------------------------------
 class Programmed:
     """Writes one random program, with a helper function that it calls."""

@@ -1,28 +1,33 @@
-"""Random programs and array expressions of the compiler's grammar: node gives what Python gives, to the last
-bit.
+"""Random array expressions, programs and modules of the compiler's grammar: node gives what Python gives, to
+the last bit.
 
 One process of node runs all cases of a test. An operation that the tables of operations.py do not call exact
 is tried by itself, within what they promise.
 """
 
+import ast
 import importlib.util
 import sys
 from bisect import bisect_left
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
 from tests import node
-from tests.fuzz import expressions
+from tests.fuzz import expressions, modules
 from tests.fuzz.cases import SEED, TIMES
 from widgets.kit.compiler import operations, writer
 from widgets.kit.compiler.graph import Graph
-from widgets.kit.compiler.refusal import NotTraceable
+from widgets.kit.compiler.modules.bundle import RUNTIME, offered
+from widgets.kit.compiler.modules.names import BUILT_IN_METHODS, method_names
+from widgets.kit.compiler.modules.translate import Module
+from widgets.kit.compiler.refusal import NotTranslatable
 from widgets.kit.compiler.symbols import control, lookup
 
-EXPRESSIONS, PROGRAMS, POINTS = 300, 200, 60
+EXPRESSIONS, PROGRAMS, ELEMENTWISE, FUNCTIONS, POINTS = 300, 200, 200, 300, 60
 STATES = 4
 TABLE, GRID = np.array([0.5, -2.0, 3.25]), np.array([[1.0, -0.5, 2.0], [0.0, 4.0, -7.5]])
 RAISED = (ZeroDivisionError, ValueError, IndexError, OverflowError)
@@ -88,14 +93,20 @@ def test_random_expressions():
     )
 
 
-def programs(path, count: int) -> list:
+def imported(path, head: str, texts: list[str]):
+    """A module of these texts."""
+    path.write_text(head + "\n\n" + "\n\n\n".join(texts) + "\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    made = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def programs(path, count: int) -> tuple[list, list[str]]:
     """``count`` random programs, written into a module and imported from it."""
     random = Random(f"{SEED} programs")
     texts = [expressions.Programmed(random, f"p{i}").text() for i in range(count)]
-    path.write_text(expressions.HEAD + "\n\n" + "\n\n\n".join(texts) + "\n", encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("random_programs", path)
-    made = sys.modules["random_programs"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    made = imported(path, expressions.HEAD, texts)
     return [getattr(made, f"p{i}") for i in range(count)], texts
 
 
@@ -119,7 +130,7 @@ def test_random_programs(tmp_path):
         x, y, z = (control(graph, name) for name in "xyz")
         try:
             code = writer.function(graph, run(x, y, z, np.stack([x, y, z, 2.0])))
-        except NotTraceable as words:
+        except NotTranslatable as words:
             refused.append(f"{words}\n{text}")
             continue
         known.append((run, text))
@@ -148,6 +159,86 @@ def test_random_programs(tmp_path):
     )
     assert len(refused) < len(runs) / 20, f"{len(refused)} refused:\n" + "\n".join(refused[:3])
     assert gave > len(jobs) * STATES / 3  # most of them come to their end
+
+
+def test_random_elementwise_functions(tmp_path):
+    """Python asks each about arrays, the page about one number after the other."""
+    random = Random(f"{SEED} elementwise")
+    drawn = [expressions.elementwise(random, random.choice((2, 3, 4))) for _ in range(times(ELEMENTWISE))]
+    texts = [
+        f"@elementwise\ndef e{i}(x, y, z):\n    return {source} + 0.0 * x\n\n\n"
+        f"@program(value=())\ndef p{i}(x, y, z):\n    return {{'value': e{i}(x, y, z)}}"
+        for i, source in enumerate(drawn)
+    ]
+    head = "import numpy as np\n\nfrom engine.base.program import elementwise, program"
+    made = imported(tmp_path / "random_elementwise.py", head, texts)
+    jobs, expected = [], []
+    for i in range(len(drawn)):
+        graph, states = Graph(), [expressions.state(random) for _ in range(STATES)]
+        code = writer.function(graph, getattr(made, f"p{i}")(*(control(graph, name) for name in "xyz")))
+        jobs.append((code, states))
+        with np.errstate(all="ignore"):
+            columns = (np.array([state[name] for state in states]) for name in "xyz")
+            expected.append(getattr(made, f"e{i}")(*columns))
+    for source, (_, states), answers, column in zip(drawn, jobs, node.run(jobs), expected):
+        found = [answer.get("value", answer.get("error")) for answer in answers]
+        assert same(np.array(found, dtype=float) + 0.0, column + 0.0), (source, states, found, column)
+
+
+# each function of a translated module, called with numbers and a text: what Python's repr shows of its result
+CALLED = """async ([source, calls]) => {
+  const python = await import("/assets/fit/python.js"), library = await import("/assets/fit/library.js");
+  await import("/assets/fit/numpy.js");
+  const offered = { ...python, ...library };
+  const made = new Function(...Object.keys(offered), `return ${source}`)(...Object.values(offered));
+  return calls.map(([name, whole, real, text]) => {
+    try { return python.$py_repr(made[`$${name}`](BigInt(whole), real, text)); }
+    catch (error) { return error.constructor.$made?.$__name__ ?? `JavaScript: ${error.message}`; }
+  });
+}"""
+
+
+def repr_of(function, given) -> str:
+    """What Python shows of a function's result, or the name of what it raises."""
+    try:
+        return repr(function(*given))
+    except Exception as error:
+        return type(error).__name__
+
+
+def test_random_modules(tmp_path):
+    random = Random(f"{SEED} modules")
+    texts = [modules.Drawn(random, f"f{i}").source() for i in range(times(FUNCTIONS))]
+    made = imported(tmp_path / "random_modules.py", modules.HEAD, texts)
+    known, tree = offered(*RUNTIME.values()), ast.parse(Path(made.__file__).read_text(encoding="utf-8"))
+    body = Module(made.__name__, Path(made.__file__), known, BUILT_IN_METHODS | {*method_names(tree)}).body()
+    calls = [(f"f{i}", *modules.state(random)) for i in range(len(texts)) for _ in range(STATES)]
+    expected = [repr_of(getattr(made, name), given) for name, *given in calls]
+    answers = node.page().evaluate(CALLED, [body, [(n, str(i), x, s) for n, i, x, s in calls]])
+    wrong = {
+        name: f"{texts[int(name[1:])]}\n  at {given}:\n  node   {answer}\n  Python {shown}"
+        for (name, *given), answer, shown in zip(calls, answers, expected, strict=True)
+        if answer != shown
+    }
+    assert not wrong, f"{len(wrong)} of {len(texts)} functions differ:\n" + "\n".join(
+        sorted(wrong.values(), key=len)[:5]
+    )
+    assert sum(shown[0] == "(" for shown in expected) > len(calls) / 2  # most of them come to their end
+
+
+def test_the_runtime_offers_what_it_is_read_to_offer():
+    """The names of modules that stand in JavaScript are read out of its text."""
+    given = node.page().evaluate(
+        """async () => {
+          const { $modules } = await import("/assets/fit/python.js");
+          await import("/assets/fit/numpy.js");
+          const names = of => Object.keys(of).map(each => each.slice(1));
+          return Object.entries($modules).map(([name, of]) => [name, names(of)]);
+        }""",
+        None,
+    )
+    there, read = {name: frozenset(names) - {"__name__"} for name, names in given}, offered(*RUNTIME.values())
+    assert {name: there[name] for name in read} == read and len(there["numpy"]) > 50
 
 
 CLOSE = [

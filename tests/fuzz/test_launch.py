@@ -1,8 +1,8 @@
 """Thousands of spoilt launch files: each gets a report, in time, with a line for each thing that is wrong."""
 
-from tests.course.test_in_page import held
 from tests.engine.launch.test_bad_input import answered, spoilt, texts
 from tests.fuzz.cases import cases
+from tests.widgets.kit.compiler.test_in_page import held
 
 
 def asked(random) -> tuple:

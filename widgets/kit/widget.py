@@ -26,7 +26,7 @@ from engine.base import check
 from widgets.kit import panel
 from widgets.kit.compiler import tables, writer
 from widgets.kit.compiler.graph import Graph
-from widgets.kit.compiler.refusal import NotTraceable, begins, place
+from widgets.kit.compiler.refusal import NotTranslatable, begins, place
 from widgets.kit.compiler.symbols import Symbol, given_column
 from widgets.kit.controls import BadValue, Choice, Control, is_reference
 
@@ -434,7 +434,7 @@ def compile_widget(cls: type[Widget]) -> Compiled:
             view = Trace(cls, graph)
             getattr(view, name)()
             if view._used != set(method.part_of):
-                raise NotTraceable(
+                raise NotTranslatable(
                     f"{begins(method)}: {cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
                     f"but reads {sorted(view._used)}"
                 )

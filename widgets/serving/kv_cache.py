@@ -113,8 +113,8 @@ class KvCache(Widget):
         "users of $s$ tokens, $L$ layers with $a_{kv}$ key and value heads of size $d$, $b_{kv}$ bytes a "
         "value, on $t$ GPUs. Grouped queries (GQA) lower $a_{kv}$; latent attention keeps $L\\,(d_c + "
         "d_r)\\,b_{kv}$ a token (DeepSeek-V2, arXiv:2405.04434): a latent vector of $d_c$ numbers and "
-        "$d_r$ for the position. A layer with a window keeps no more than its window; one of linear attention "
-        "or a state space keeps a matrix a head, whatever $s$."
+        "$d_r$ for the position. A layer with a window keeps no more than its window; one of linear "
+        "attention or a state space keeps a matrix a head, whatever $s$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 of a node is tried, in one pool with every chunk size, and in two pools with every ratio of replicas.
 
 ``search`` and ``frontier`` do this over arrays, and also for pipelines, spread experts, drafts and several
-formats. Here it is done in plain loops around ``loops.judge``, so that a page can judge all deployments anew
-whenever a slider moves. Python runs the arrays instead, and a test compares the two. Nothing is simulated
-here.
+formats. Here plain loops ask the same functions of ``closed_forms`` and ``columns`` about one deployment
+after the other, so that a page can judge all of them anew whenever a slider moves. Python asks them about
+arrays instead, and a test compares the two. Nothing is simulated here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,33 @@ from engine.catalog.hardware import Gpu
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import search
-from engine.serving.deployment.arrays import Tables
-from engine.serving.deployment.forms import CAPACITY, IDLE, QUANTILES, SMALLEST, TPOT, TTFT, Forms, Plans
+from engine.serving.deployment.closed_forms import judged
+from engine.serving.deployment.columns import CAPACITY as CAPACITY
+from engine.serving.deployment.columns import (
+    LEAST,
+    QUANTILES,
+    SMALLEST,
+    Asked,
+    Halved,
+    Judged,
+    Plans,
+    Tables,
+    Tried,
+    asked,
+    bound_by,
+    filled_units,
+    idle_units,
+    keeps,
+    may_exist,
+    misses,
+    nearest,
+    one_less,
+    units_to_try,
+)
+from engine.serving.deployment.columns import TPOT as TPOT
+from engine.serving.deployment.forms import Forms
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.loops import LEAST, judge
 from engine.serving.deployment.search import LONG, MOST_RUNNING, ReplicaCosts, plans_of
 from engine.serving.replica import Replica
 from engine.serving.step_costs import Costs
@@ -111,43 +133,6 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
 
 
 # -- in loops ------------------------------------------------------------------------------------------------
-def lengths_of(median: float, spread: float) -> list[float]:
-    """The quantiles of a length, all equally likely (``forms.lengths``)."""
-    return [
-        min(equilibrium.LONGEST * median, median * math.exp(spread * QUANTILES[i]))
-        for i in range(len(QUANTILES))
-    ]
-
-
-def asked_of(
-    per_s: float,
-    prompt: float,
-    prompt_spread: float,
-    output: float,
-    output_spread: float,
-    prefix_share: float,
-    ttft_s: float,
-    tpot_s: float,
-) -> dict[str, Any]:
-    """A load and its limits, as ``judge`` takes them."""
-    prompts, fresh, pairs = lengths_of(prompt, prompt_spread), [], []
-    for tokens in prompts:
-        held = min(float(math.floor(prefix_share * tokens)), tokens - 1.0)
-        fresh.append(tokens - held)
-        pairs.append((tokens * tokens - held * held) / 2)
-    return {
-        "per_s": per_s,
-        "ttft_s": ttft_s,
-        "tpot_s": tpot_s,
-        "prompt": equilibrium.moment(prompt, prompt_spread, 1.0),
-        "context": equilibrium.context_tokens(prompt, prompt_spread, output, output_spread),
-        "answer": equilibrium.moment(output, output_spread, 1.0),
-        "fresh": fresh,
-        "pairs": pairs,
-        "answers": lengths_of(output, output_spread),
-    }
-
-
 @program(tokens=())
 def accepted(prompt: float, prompt_spread: float, output: float, output_spread: float) -> dict[str, Any]:
     """The length that a server is told to accept (``search.accepted``), whatever the model knows."""
@@ -160,131 +145,57 @@ def longest_of(median: float, spread: float) -> float:
     return min(equilibrium.LONGEST * median, median * math.exp(spread * LONGEST_Z))
 
 
-def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dict[str, Any]:
-    """One deployment with ``units`` units, judged."""
-    return judged_as(ask, at, p, units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p])
+def plan_of(p: int) -> Plans:
+    """A deployment, by its place in PLANS."""
+    return Plans(int(TABLE[p]), int(FRONT[p]), BUDGET[p], PREFILLERS[p], DECODERS[p], 0)
 
 
-def judged_as(
-    ask: dict[str, Any],
-    at: dict[str, Any],
-    p: int,
-    prefillers: float,
-    decoders: float,
-    front: float,
-    back: float,
-) -> dict[str, Any]:
-    """One deployment with this many replicas in each pool, and with replicas of these degrees, judged
-    whatever its unit is."""
-    return judge(
-        ask["per_s"],
-        ask["ttft_s"],
-        ask["tpot_s"],
-        MOST_RUNNING,
-        ask["prompt"],
-        ask["context"],
-        ask["answer"],
-        ask["fresh"],
-        ask["pairs"],
-        ask["answers"],
-        [1.0],
-        [0.0],
-        [1.0],
-        at["rows"],
-        at["rows_s"],
-        at["pair_s"],
-        at["cached_s"],
-        at["capacity"],
-        at["sent_s"],
-        [back],
-        [front],
-        [BUDGET[p]],
-        [prefillers],
-        [decoders],
-        [0.0],
-        [1.0],
-    )
+def of_units(ask: Asked, tables: Tables, p: int, units: float) -> Judged:
+    """What a deployment of so many units does, without drafts."""
+    return judged(ask, Tried([1.0], [0.0], [1.0]), tables, plan_of(p), units)
 
 
-def keeps(found: dict[str, Any], share: float) -> bool:
-    """Whether a deployment keeps up and gives this share of the requests both limits."""
-    return found["steady"][0] > 0 and found["prompts_met"][0] >= share and found["tokens_met"][0] >= share
-
-
-def idle_units(ask: dict[str, Any], alone: dict[str, Any]) -> float:
-    """How many units it takes for each to be as good as idle; ``alone`` is the judgement of an idle unit."""
-    token_s = alone["token_s"][0] if alone["steady"][0] > 0 else 1.0
-    return max(1.0, float(math.ceil(ask["per_s"] * (ask["ttft_s"] + token_s * ask["answer"]) / IDLE)))
-
-
-def fewest_of(
-    ask: dict[str, Any], at: dict[str, Any], p: int, share: float, below: float, most: float
-) -> float:
+def fewest_of(ask: Asked, tables: Tables, p: int, share: float, below: float, most: float) -> float:
     """The fewest units that serve the load within its limits, if they are more than ``below`` and at most
     ``most``; 0 if no such number does (``Forms.fewest``)."""
     high = most
-    if not keeps(judged(ask, at, p, high), share):
+    if not keeps(of_units(ask, tables, p, high), share):
         return 0.0
     low, stride = min(high - 1.0, below), 1.0
     while high - low > 1:
-        units = min(low + stride, high - 1) if stride > 0 else float(math.floor((low + high) / 2))
-        if keeps(judged(ask, at, p, units), share):
+        units = units_to_try(low, high, stride)
+        if keeps(of_units(ask, tables, p, units), share):
             high, stride = units, 0.0
         else:
             low, stride = units, 2 * stride
     return high
 
 
-def filled_of(ask: dict[str, Any], at: dict[str, Any], p: int) -> float:
-    """The number of units that, with full batches, write as fast as the load asks, rounded down
-    (``Forms._filled``)."""
-    found = judged(ask, at, p, LEAST)
-    steps = max(LEAST, ask["answer"] - 1.0)
-    return float(math.floor(ask["per_s"] * found["token_s"][0] * steps / (DECODERS[p] * found["batch"][0])))
-
-
-def missed(
-    ask: dict[str, Any],
-    at: dict[str, Any],
-    p: int,
-    share: float,
-    prefillers: float,
-    decoders: float,
-    front: float,
-    back: float,
-) -> int:
-    """What a deployment with this many replicas of these degrees misses; SMALLEST if it misses nothing, or if
-    there is no such deployment."""
-    if decoders < 1 or (PREFILLERS[p] > 0 and prefillers < 1) or min(front, back) < 0:
+def missed(ask: Asked, tables: Tables, plan: Plans, apart: bool, share: float) -> int:
+    """What one of the deployments of ``one_less`` misses."""
+    if not may_exist(plan, apart):
         return SMALLEST
-    if not has_room(at, int(front), int(back)):
-        return SMALLEST
-    found = judged_as(ask, at, p, prefillers, decoders, front, back)
-    if keeps(found, share):
-        return SMALLEST
-    if found["steady"][0] < 1:
-        return CAPACITY
-    return TTFT if found["prompts_met"][0] < share else TPOT
+    return misses(judged(ask, Tried([1.0], [0.0], [1.0]), tables, nearest(plan, apart), 1.0), share)
 
 
-def has_room(at: dict[str, Any], front: int, back: int) -> bool:
-    """Whether replicas of these degrees hold the model and the longest request."""
-    most = min(at["capacity"][back], at["capacity"][front])
-    return most > at["needs"] and min(at["starts"][back], at["starts"][front]) >= 0
+def halved(able: list[bool], table: int) -> Halved:
+    """A replica and the one with half its GPUs, if that can serve the model."""
+    half = -1
+    if table > 0 and able[table - 1]:
+        half = table - 1
+    return Halved(1.0, half, 1.0)
 
 
-def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
+def bound_of(ask: Asked, tables: Tables, able: list[bool], p: int, share: float, units: float) -> int:
     """What a deployment with one replica less misses (``Forms.bounds``)."""
-    reads, writes, front, back = units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p]
-    if reads < 1:
-        return missed(ask, at, p, share, 0.0, writes - 1, front, back)
-    fewer, lower = (1.0, 0.0) if writes > 1 else (0.0, 1.0)
-    slower = missed(ask, at, p, share, reads, writes - fewer, front, back - lower)
-    fewer, lower = (1.0, 0.0) if reads > 1 else (0.0, 1.0)
-    later = missed(ask, at, p, share, reads - fewer, writes, front - lower, back)
-    if min(slower, later) < SMALLEST:
-        return min(slower, later)
-    return missed(ask, at, p, share, reads - PREFILLERS[p], writes - DECODERS[p], front, back)
+    plan, apart = plan_of(p), PREFILLERS[p] > 0
+    less = one_less(plan, units, halved(able, plan.table), halved(able, plan.front))
+    return bound_by(
+        missed(ask, tables, less[0], apart, share),
+        missed(ask, tables, less[1], apart, share),
+        missed(ask, tables, less[2], apart, share),
+        apart,
+    )
 
 
 def cheapest_of(plans: list[int], units: list[float], sure: list[float]) -> list[int]:
@@ -408,7 +319,7 @@ def _choice(
     ttft_s: float,
     tpot_s: float,
     share: float,
-    _rows: list[float],
+    rows: list[float],
     rows_s: list[float],
     pair_s: list[float],
     cached_s: list[float],
@@ -417,9 +328,7 @@ def _choice(
     sent_s: list[float],
 ) -> dict[str, Any]:
     load = Load(per_s, int(prompt), int(output), prompt_spread, output_spread, prefix_share)
-    tables = Tables(
-        np.reshape(rows_s, (len(DEGREES), -1)), *map(np.array, (pair_s, cached_s, capacity, sent_s))
-    )
+    tables = Tables(*map(np.array, (rows, rows_s, pair_s, cached_s, capacity, sent_s)))
     forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
     needs = ACCEPTED * math.ceil(search.longest_of(load) / ACCEPTED)
     able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
@@ -461,9 +370,9 @@ def _choice(
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
         share,
-        load.per_s * forms.lengths.answer,
+        load.per_s * forms.ask.answer,
         (1.0 / dots.token_s).tolist(),
-        (load.per_s * forms.lengths.answer / (units * each[kind])).tolist(),
+        (load.per_s * forms.ask.answer / (units * each[kind])).tolist(),
         np.where(dots.within(share), 1.0, 0.0).tolist(),
     )
 
@@ -506,47 +415,51 @@ def choice(
 ) -> dict[str, Any]:
     """The cheapest deployment of each kind that meets both limits for ``share`` of the requests; and as dots
     all deployments that keep up."""
-    ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
+    ask = asked(
+        per_s,
+        prompt,
+        prompt_spread,
+        output,
+        output_spread,
+        prefix_share,
+        ttft_s,
+        tpot_s,
+        MOST_RUNNING,
+        QUANTILES,
+    )
     longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
-    at = {
-        "rows": rows,
-        "rows_s": rows_s,
-        "pair_s": pair_s,
-        "cached_s": cached_s,
-        "capacity": capacity,
-        "sent_s": sent_s,
-        "starts": starts,
-        "needs": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED),
-    }
+    needs = ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)
+    tables = Tables(rows, rows_s, pair_s, cached_s, capacity, sent_s)
+    able = [capacity[i] > needs and starts[i] >= 0 for i in range(len(DEGREES))]
     plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
-        back, front = int(TABLE[p]), int(FRONT[p])
-        if not has_room(at, front, back):
+        if not (able[int(TABLE[p])] and able[int(FRONT[p])]):
             continue
-        idle = judged(ask, at, p, per_s / LEAST)
-        below, most = filled_of(ask, at, p), idle_units(ask, idle)
-        least = fewest_of(ask, at, p, ANY, below, most)
-        count = fewest_of(ask, at, p, share, max(below, least - 1.0), most) if least > 0 else 0.0
-        found = judged(ask, at, p, max(1.0, count))
+        idle, crowded = of_units(ask, tables, p, per_s / LEAST), of_units(ask, tables, p, LEAST)
+        below = float(math.floor(filled_units(ask, DECODERS[p], 1.0, crowded)))
+        most = idle_units(ask, idle)
+        least = fewest_of(ask, tables, p, ANY, below, most)
+        count = fewest_of(ask, tables, p, share, max(below, least - 1.0), most) if least > 0 else 0.0
+        found = of_units(ask, tables, p, max(1.0, count))
         plans.append(p)
         fewest.append(count)
-        sure.append(min(found["prompts_met"][0], found["tokens_met"][0]))
-        kind_user.append(1.0 / found["token_s"][0])
-        idle_prompts.append(idle["prompts_met"][0])
-        idle_tokens.append(idle["tokens_met"][0])
+        sure.append(min(found.prompts_met, found.tokens_met))
+        kind_user.append(1.0 / found.token_s)
+        idle_prompts.append(idle.prompts_met)
+        idle_tokens.append(idle.tokens_met)
         before = 0.0
         for spare in SPARE:
             units = float(math.ceil(least * spare))
             if units > before:
-                dot = judged(ask, at, p, units)
-                user.append(1.0 / dot["token_s"][0])
-                per_gpu.append(per_s * ask["answer"] / (units * EACH[p]))
+                dot = of_units(ask, tables, p, units)
+                user.append(1.0 / dot.token_s)
+                per_gpu.append(per_s * ask.answer / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
                 before = units
     firsts, bound = cheapest_of(plans, fewest, sure), []
     for i in firsts:
-        bound.append(bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
+        bound.append(bound_of(ask, tables, able, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
     return arranged(
         plans,
         fewest,
@@ -557,7 +470,7 @@ def choice(
         idle_prompts,
         idle_tokens,
         share,
-        per_s * ask["answer"],
+        per_s * ask.answer,
         user,
         per_gpu,
         within,

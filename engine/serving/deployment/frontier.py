@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.serving.deployment.forms import Plans
+from engine.serving.deployment.columns import Plans
 from engine.serving.deployment.search import Search
 
 SPARE = (1.0, 1.06, 1.12, 1.25, 1.4, 1.6, 2.0, 2.5, 3.2, 4.0, 6.0)  # factors on the fewest units that keep up
@@ -41,7 +41,7 @@ def frontier(search: Search) -> Frontier:
     of = np.array([float(one.gpus) for one in search.tables])
     each = plans.prefillers * of[plans.front] + plans.decoders * of[plans.table]
     gpus = units * each[kind]
-    per_user, per_gpu = 1.0 / judged.token_s, search.load.per_s * forms.lengths.answer / gpus
+    per_user, per_gpu = 1.0 / judged.token_s, search.load.per_s * forms.ask.answer / gpus
     within = judged.within(search.limits.share)
     return Frontier(
         kind,

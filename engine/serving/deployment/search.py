@@ -31,8 +31,8 @@ from engine.mechanism.shape import shape
 from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
 from engine.serving.deployment import runs
-from engine.serving.deployment.arrays import Tables
-from engine.serving.deployment.forms import BOUNDS, Forms, Judged, Plans, lengths
+from engine.serving.deployment.columns import BOUNDS, Judged, Plans, Tables
+from engine.serving.deployment.forms import Forms
 from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.runs import Fleet
@@ -203,7 +203,7 @@ def kinds(
     for name in formats or ():
         check.one_of(FORMATS, formats=name)
     per_node = int(at.wires.gpus_per_node)
-    found, needs, context = [], accepted(model, load), lengths(load).context
+    found, needs, context = [], accepted(model, load), context_of(load)
     for weights in FORMATS if formats is None else formats:
         precision, stored = FORMATS[weights]
         if formats is None and not _has_units(at, precision):
@@ -283,6 +283,11 @@ def _has_units(at: Machine, precision: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def context_of(load: Load) -> float:
+    """Cached tokens of an answer that is being written, on average."""
+    return equilibrium.context_tokens(load.prompt, load.prompt_spread, load.output, load.output_spread)
 
 
 def longest_of(load: Load) -> int:
@@ -552,7 +557,7 @@ class Search:
 
     def deployment(self, entry: _Waiting, fleet: Fleet, felt: Measured, missed: list[str]) -> Deployment:
         """The deployment as the search returns it; ``missed`` are the limits that smaller ones missed."""
-        table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
+        table = self.tables[self.plans.table[entry.plan]]
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
         degree = max(table.replica.tp, front.replica.tp)
@@ -579,7 +584,7 @@ class Search:
             self.limits,
             felt,
             running,
-            of.answer,
+            self.forms.ask.answer,
             self.dollars,
             self.binding(entry, missed),
             outside,

@@ -8,29 +8,7 @@ import pytest
 
 from engine.base.units import GIB, MIB
 from engine.one_gpu import allocator
-from engine.one_gpu.allocator import (
-    AFTER,
-    ALIVE,
-    ALLOCATED,
-    BEFORE,
-    CAPACITY,
-    EXPANDABLE,
-    FIRST,
-    FREE,
-    FREES,
-    MALLOCS,
-    NUMBERS,
-    POOL,
-    RESERVED,
-    RETRIES,
-    SEGMENT,
-    SIZE,
-    SIZES,
-    START,
-    STATE,
-    UNMAPPED,
-    USED,
-)
+from engine.one_gpu.allocator import FREE, UNMAPPED, USED
 from tests.cases import in_one_test
 
 
@@ -38,37 +16,34 @@ class Heap:
     """The allocator with methods named like the calls of its user."""
 
     def __init__(self, capacity=GIB, expandable=0):
-        self.state = [0] * 7
-        self.state[CAPACITY], self.state[EXPANDABLE] = capacity, expandable
-        self.segments, self.blocks, self.caches = [[], [], []], [], [[[], []], [[], []]]
+        self.memory = allocator.unused(capacity, expandable)
 
     def malloc(self, size):
-        rounded = allocator.rounded_bytes(size)
-        return allocator.take(self.state, self.segments, self.blocks, self.caches, rounded, 0)
+        return allocator.take(self.memory, allocator.rounded_bytes(size), 0)
 
     def free(self, block):
-        allocator.release(self.state, self.segments, self.blocks, self.caches, block)
+        allocator.release(self.memory, block)
 
     def empty_cache(self):
-        for cached in self.caches[::-1]:
-            allocator.give_back(self.state, self.segments, self.blocks, cached)
+        for pool in (1, 0):
+            allocator.give_back(self.memory, pool)
 
     def stuck(self):
-        return allocator.stuck_bytes(self.state, self.segments, self.blocks, self.caches)
+        return allocator.stuck_bytes(self.memory)
 
-    def __getitem__(self, column):
-        return self.state[column]
+    def __getattr__(self, name):
+        return getattr(self.memory, name)
 
     def where(self, block):
         """(segment, start) of a block."""
-        return self.blocks[block][SEGMENT], self.blocks[block][START]
+        return self.blocks[block].segment, self.blocks[block].start
 
     def layout(self, segment):
         """[(state, bytes)] of a segment from its start."""
-        found, block = [], self.segments[FIRST][segment]
+        found, block = [], self.segments[segment].first
         while block >= 0:
-            found.append((self.blocks[block][STATE], self.blocks[block][SIZE]))
-            block = self.blocks[block][AFTER]
+            found.append((self.blocks[block].state, self.blocks[block].size))
+            block = self.blocks[block].after
         return found
 
 
@@ -89,8 +64,8 @@ def test_sizes_of_blocks_and_of_what_the_driver_is_asked_for(asked, block, segme
     assert allocator.rounded_bytes(asked) == block
     assert allocator.segment_bytes(block) == segment
     heap = Heap()
-    assert heap.blocks[heap.malloc(asked)][SIZE] == (segment if segment - block <= MIB < block else block)
-    assert heap[RESERVED] == segment and heap[MALLOCS] == 1
+    assert heap.blocks[heap.malloc(asked)].size == (segment if segment - block <= MIB < block else block)
+    assert heap.reserved == segment and heap.mallocs == 1
 
 
 def test_a_small_request_cuts_a_piece_off_a_small_segment():
@@ -104,7 +79,7 @@ def test_a_mib_and_a_half_is_cut_from_a_segment_of_20_mib():
     heap.malloc(1.5 * MIB)
     heap.malloc(1.5 * MIB)
     assert heap.layout(0) == [(USED, 1.5 * MIB), (USED, 1.5 * MIB), (FREE, 17 * MIB)]
-    assert heap[MALLOCS] == 1 and heap[ALLOCATED] == 3 * MIB
+    assert heap.mallocs == 1 and heap.allocated == 3 * MIB
 
 
 def test_a_large_rest_up_to_one_mib_stays_with_its_block():
@@ -118,7 +93,7 @@ def test_a_large_rest_up_to_one_mib_stays_with_its_block():
 def test_an_expandable_segment_splits_any_rest():
     heap = Heap(expandable=1)
     heap.malloc(11 * MIB)
-    assert heap.layout(0)[:2] == [(USED, 11 * MIB), (FREE, 9 * MIB)] and heap[RESERVED] == 20 * MIB
+    assert heap.layout(0)[:2] == [(USED, 11 * MIB), (FREE, 9 * MIB)] and heap.reserved == 20 * MIB
 
 
 def test_freed_blocks_join_with_free_neighbours_on_both_sides():
@@ -128,7 +103,7 @@ def test_freed_blocks_join_with_free_neighbours_on_both_sides():
     heap.free(c)
     assert heap.layout(0) == [(FREE, 2 * MIB), (USED, 2 * MIB), (FREE, 16 * MIB)]
     heap.free(b)
-    assert heap.layout(0) == [(FREE, 20 * MIB)] and heap[RESERVED] == 20 * MIB and heap[FREES] == 0
+    assert heap.layout(0) == [(FREE, 20 * MIB)] and heap.reserved == 20 * MIB and heap.frees == 0
 
 
 def test_blocks_of_two_segments_never_join():
@@ -137,7 +112,7 @@ def test_blocks_of_two_segments_never_join():
         heap.free(block)
     heap.malloc(2 * MIB)  # sits in the first segment, which cannot be given back now
     assert heap.malloc(40 * MIB) == -1  # though 38 MiB of 40 are free
-    assert heap[RESERVED] == 20 * MIB and heap[FREES] == 1 and heap[RETRIES] == 1
+    assert heap.reserved == 20 * MIB and heap.frees == 1 and heap.retries == 1
 
 
 @pytest.mark.parametrize("expandable", [0, 1])
@@ -147,11 +122,11 @@ def test_what_is_free_beside_a_tenant_is_stuck_and_a_whole_segment_or_page_is_no
     heap = Heap(expandable=expandable)
     for block in [heap.malloc(20 * MIB), heap.malloc(20 * MIB)]:
         heap.free(block)
-    assert heap.stuck() == 0 and heap[RESERVED] == 40 * MIB
+    assert heap.stuck() == 0 and heap.reserved == 40 * MIB
     heap.malloc(2 * MIB)
-    assert heap.stuck() == 18 * MIB and heap[RESERVED] - heap[ALLOCATED] == 38 * MIB
+    assert heap.stuck() == 18 * MIB and heap.reserved - heap.allocated == 38 * MIB
     heap.empty_cache()
-    assert heap.stuck() == 18 * MIB == heap[RESERVED] - heap[ALLOCATED]  # what is stuck is what stays
+    assert heap.stuck() == 18 * MIB == heap.reserved - heap.allocated  # what is stuck is what stays
 
 
 def test_the_smallest_block_that_fits_is_taken_the_lower_one_of_equals():
@@ -167,14 +142,14 @@ def test_the_pools_do_not_share():
     heap = Heap()
     heap.free(heap.malloc(20 * MIB))
     heap.malloc(MIB)
-    assert heap[MALLOCS] == 2 and heap[RESERVED] == 22 * MIB
+    assert heap.mallocs == 2 and heap.reserved == 22 * MIB
 
 
 def test_without_room_whole_cached_segments_go_back_before_it_gives_up():
     heap = Heap(capacity=100 * MIB)
     heap.free(heap.malloc(60 * MIB))
     assert heap.malloc(80 * MIB) >= 0
-    assert (heap[RESERVED], heap[FREES], heap[RETRIES]) == (80 * MIB, 1, 1)
+    assert (heap.reserved, heap.frees, heap.retries) == (80 * MIB, 1, 1)
 
 
 def test_pages_of_an_expandable_segment_join_and_go_back_alone():
@@ -183,9 +158,9 @@ def test_pages_of_an_expandable_segment_join_and_go_back_alone():
     heap.free(first)
     heap.free(second)
     assert heap.where(heap.malloc(38 * MIB)) == (0, 0)  # the two are neighbours: no request to the driver
-    assert heap[RESERVED] == 40 * MIB and heap[MALLOCS] == 2
+    assert heap.reserved == 40 * MIB and heap.mallocs == 2
     heap.empty_cache()
-    assert heap[RESERVED] == 40 * MIB  # the last page is half in use
+    assert heap.reserved == 40 * MIB  # the last page is half in use
 
 
 def test_a_gap_of_unmapped_pages_is_filled_again_from_below():
@@ -193,15 +168,15 @@ def test_a_gap_of_unmapped_pages_is_filled_again_from_below():
     blocks = [heap.malloc(20 * MIB) for _ in range(3)]
     heap.free(blocks[0])
     heap.empty_cache()
-    assert heap[RESERVED] == 40 * MIB and heap.layout(0)[0] == (UNMAPPED, 20 * MIB)
-    assert heap.where(heap.malloc(15 * MIB)) == (0, 0) and heap[RESERVED] == 60 * MIB
+    assert heap.reserved == 40 * MIB and heap.layout(0)[0] == (UNMAPPED, 20 * MIB)
+    assert heap.where(heap.malloc(15 * MIB)) == (0, 0) and heap.reserved == 60 * MIB
 
 
 def test_an_expandable_segment_grows_by_what_its_free_end_lacks():
     heap = Heap(expandable=1)
     heap.malloc(12 * MIB)  # 8 MiB of its page are free
     assert heap.where(heap.malloc(30 * MIB)) == (0, 12 * MIB)
-    assert heap[RESERVED] == 60 * MIB  # 22 MiB more: two pages
+    assert heap.reserved == 60 * MIB  # 22 MiB more: two pages
 
 
 def fit_by_trying(heap, cached, size):
@@ -210,16 +185,16 @@ def fit_by_trying(heap, cached, size):
     (get_free_block)."""
 
     def order(block):
-        return heap.blocks[block][SIZE], *heap.where(block)
+        return heap.blocks[block].size, *heap.where(block)
 
     def could_be(block):
-        after = heap.blocks[block][AFTER]
-        free_behind = after >= 0 and heap.blocks[after][STATE] == UNMAPPED
-        return heap.blocks[block][SIZE] + (heap.blocks[after][SIZE] if free_behind else 0)
+        after = heap.blocks[block].after
+        free_behind = after >= 0 and heap.blocks[after].state == UNMAPPED
+        return heap.blocks[block].size + (heap.blocks[after].size if free_behind else 0)
 
-    fitting = sorted((block for block in cached[NUMBERS] if heap.blocks[block][SIZE] >= size), key=order)
+    fitting = sorted((block for block in cached.blocks if heap.blocks[block].size >= size), key=order)
     found = next(iter(fitting), -1)
-    for block in fitting[1:] if heap[EXPANDABLE] else []:
+    for block in fitting[1:] if heap.expandable else []:
         if could_be(block) >= could_be(found):
             break
         found = block
@@ -236,10 +211,10 @@ def test_the_best_fit_is_that_of_trying_all(expandable, seed):
             heap.free(held.pop(rolls.randrange(len(held))))
         else:
             held.append(heap.malloc(512 * rolls.choice([1, 2, 3, 3000, 5000, 30000]) * rolls.randint(1, 3)))
-        for cached in heap.caches:
+        for pool, cached in enumerate(heap.caches):
             size = 512 * rolls.choice([1, 2, 6, 2500, 9000, 60000])
-            place = allocator.best_fit(heap.blocks, cached, size, expandable)
-            found.append(cached[NUMBERS][place] if place >= 0 else -1)
+            place = allocator.best_fit(heap.memory, pool, size)
+            found.append(cached.blocks[place] if place >= 0 else -1)
             assert found[-1] == fit_by_trying(heap, cached, size)
     assert len(set(found)) > 100 and -1 in found
 
@@ -255,29 +230,29 @@ def test_books_balance_whatever_is_asked(expandable, seed):
             heap.free(held.pop(rolls.randrange(len(held))))
         elif (block := heap.malloc(int(2 ** rolls.uniform(5, 26)))) >= 0:
             held.append(block)
-        live = [s for s in range(len(heap.segments[POOL])) if heap.segments[ALIVE][s]]
+        live = [s for s in range(len(heap.segments)) if heap.segments[s].alive]
         layouts = [heap.layout(segment) for segment in live]
-        assert sum(size for row in layouts for state, size in row if state == USED) == heap[ALLOCATED]
-        assert sum(size for row in layouts for state, size in row if state != UNMAPPED) == heap[RESERVED]
-        assert heap[RESERVED] <= heap[CAPACITY]
+        assert sum(size for row in layouts for state, size in row if state == USED) == heap.allocated
+        assert sum(size for row in layouts for state, size in row if state != UNMAPPED) == heap.reserved
+        assert heap.reserved <= heap.capacity
         assert all(a[0] != b[0] or a[0] == USED for row in layouts for a, b in itertools.pairwise(row))
-        free = sorted(heap.blocks[block][SIZE] for cached in heap.caches for block in cached[NUMBERS])
+        free = sorted(heap.blocks[block].size for cached in heap.caches for block in cached.blocks)
         assert free == sorted(size for row in layouts for state, size in row if state == FREE)
         for cached in heap.caches:
-            assert cached[SIZES] == sorted(heap.blocks[block][SIZE] for block in cached[NUMBERS])
-            assert cached[NUMBERS] == sorted(
-                cached[NUMBERS], key=lambda block: (heap.blocks[block][SIZE], *heap.where(block))
+            assert cached.sizes == sorted(heap.blocks[block].size for block in cached.blocks)
+            assert cached.blocks == sorted(
+                cached.blocks, key=lambda block: (heap.blocks[block].size, *heap.where(block))
             )
     for block in held:
         heap.free(block)
     heap.empty_cache()
-    assert heap[ALLOCATED] == heap[RESERVED] == 0
-    assert all(heap.blocks[heap.segments[FIRST][segment]][BEFORE] == -1 for segment in live)
+    assert heap.allocated == heap.reserved == 0
+    assert all(heap.blocks[heap.segments[segment].first].before == -1 for segment in live)
 
 
 def test_largest_free_is_over_both_pools():
     heap = Heap()
     heap.free(heap.malloc(30 * MIB))
     heap.malloc(1)
-    assert allocator.largest_free(heap.caches) == 30 * MIB
-    assert np.isclose(heap[RESERVED] - heap[ALLOCATED], 32 * MIB - 512)
+    assert allocator.largest_free(heap.memory) == 30 * MIB
+    assert np.isclose(heap.reserved - heap.allocated, 32 * MIB - 512)

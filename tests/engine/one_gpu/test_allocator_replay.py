@@ -57,16 +57,18 @@ def test_a_thin_block_is_drawn_with_its_like_and_a_thick_one_alone():
     whole, thick, thin = 1.0, 2 * allocator_replay.THIN, allocator_replay.THIN / 2
     sizes = [thick, thin, thick, thick, thin, thin]
     kinds = [WEIGHTS, WEIGHTS, WEIGHTS, OPTIMIZER, OPTIMIZER, WEIGHTS]
-    blocks = []
-    for number, (size, kind) in enumerate(zip(sizes, kinds)):
-        allocator.add_block(blocks, size, sum(sizes[:number]), 0, number - 1, allocator.NONE, allocator.USED)
-        blocks[number][allocator.KIND] = kind
-    pieces, frames = [[] for _ in range(6)], [[] for _ in range(6)]
-    allocator_replay.draw([[1], [0], [1]], blocks, whole, pieces, frames)
-    assert pieces[allocator_replay.COUNT] == [2, 1, 2, 1]
-    assert pieces[allocator_replay.HELD] == [WEIGHTS, WEIGHTS, OPTIMIZER, WEIGHTS]
-    assert pieces[allocator_replay.BYTES] == pytest.approx([thick + thin, thick, thick + thin, thin])
-    assert frames[allocator_replay.RIGHT] == pytest.approx([sum(sizes)])
+    memory, before = allocator.unused(0, 0), allocator.NONE
+    for size, kind in zip(sizes, kinds):
+        start = sum(block.size for block in memory.blocks)
+        before = allocator.add_block(memory, size, start, 0, before, allocator.NONE, allocator.USED)
+        memory.blocks[before].kind = kind
+    memory.segments.append(allocator.Segment(1, 0, 1))
+    pieces, frames = (allocator_replay.Pieces([], [], [], [], [], []) for _ in range(2))
+    allocator_replay.draw(memory, whole, pieces, frames)
+    assert pieces.blocks == [2, 1, 2, 1]
+    assert pieces.held == [WEIGHTS, WEIGHTS, OPTIMIZER, WEIGHTS]
+    assert pieces.size == pytest.approx([thick + thin, thick, thick + thin, thin])
+    assert frames.right == pytest.approx([sum(sizes)])
 
 
 def test_a_memory_that_holds_the_sum_to_the_byte_is_not_too_small():

@@ -101,7 +101,7 @@ class Assigned:
 
     def written(self, target: ast.expr, known: set[str]) -> set[str]:
         """The names to which an assignment gives a value."""
-        if isinstance(target, ast.Subscript):
+        if isinstance(target, (ast.Subscript, ast.Attribute)):
             self.read(target, known)
             return set()
         return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

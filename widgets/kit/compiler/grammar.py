@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from widgets.kit.compiler.modules.bundle import RUNTIME, offered
+from widgets.kit.compiler.modules.names import BUILTINS
+from widgets.kit.compiler.modules.translate import REFUSED
 from widgets.kit.compiler.operations import (
     CALLS,
     ELEMENTWISE,
@@ -84,6 +87,17 @@ def tables() -> dict[str, str]:
                 for m in METHODS.values()
             ),
         ),
+        "builtins": table(
+            ("Python's own functions and errors",), [(", ".join(map(code, sorted(BUILTINS, key=str.lower))),)]
+        ),
+        "library": table(
+            ("module", "what there is of it"),
+            (
+                (code(name), ", ".join(map(code, sorted(names))))
+                for name, names in sorted(offered(*RUNTIME.values()).items())
+            ),
+        ),
+        "refused": table(("not this", "but this"), REFUSED.items()),
     }
 
 

@@ -9,6 +9,7 @@ of a list has one kind wherever the list is used. The statements are traversed u
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,16 @@ import numpy as np
 
 WHOLE, FLOAT, TRUTH = "whole", "float", "truth"
 COUNTS = frozenset({WHOLE, TRUTH})  # Python counts truth values as 0 and 1
+
+
+def fields_of(value: Any) -> tuple[str, ...]:
+    """The fields of a record: a NamedTuple, or a class that only keeps what it is made of. Empty for anything
+    else."""
+    init = vars(value).get("__init__") if isinstance(value, type) else None
+    if not inspect.isfunction(init):
+        return getattr(value, "_fields", ())
+    names = tuple(inspect.signature(init).parameters)[1:]
+    return names if set(init.__code__.co_names) == set(names) else ()
 
 
 class Clash(TypeError):
@@ -31,9 +42,21 @@ class Kind:
         self.link: Kind | None = None
         self.tag = tag  # "": not known yet; "number", "list", "tuple", "dict" or "nothing"
         self.parts: list[Kind] = list(parts)  # of a list: its element; of a tuple or dict: each member
-        self.fields: tuple[str, ...] = ()  # of a dict: the names of its members
+        self.fields: tuple[str, ...] = ()  # of a dict or a record: the names of its members
         self.sorts: set[str] = set(sorts)  # of a number: what it may be
         self.stored = self.grown = False  # of a list: an element is assigned; its length changes
+
+    @classmethod
+    def record(cls, names: tuple[str, ...]) -> Kind:
+        """A dict, or a record, with members of these names."""
+        kind = cls("dict", [cls() for _ in names])
+        kind.fields = names
+        return kind
+
+    def member(self, name: str) -> Kind | None:
+        """The member of this name; None if there is none, or not known yet."""
+        found = self.found()
+        return dict(zip(found.fields, found.parts)).get(name)
 
     def found(self) -> Kind:
         """The kind that this one and its equals are linked to."""
@@ -178,6 +201,12 @@ class Scope:
         gives = any(isinstance(node, ast.Return) and node.value for node in ast.walk(tree))
         self.result = Kind("" if gives else "nothing")
 
+    def has(self, node: ast.expr) -> bool:
+        """Whether an expression begins with a name of this function, or with what a call gives."""
+        while isinstance(node, (ast.Subscript, ast.Attribute)):
+            node = node.value
+        return isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in self.first)
+
     def anew(self, target: ast.Name) -> None:
         """Give a name a new kind, because it is assigned outside of all loops and conditions and its previous
         value is no longer read."""
@@ -190,8 +219,8 @@ class Scope:
 
 class Inference:
     """Goes through one function once. ``meaning(node)`` is the Python object that an outside name refers to,
-    ``called(node)`` the scope of a function of the same package that is called, or None; ``refuse(node, what,
-    instead)`` stops."""
+    ``called(node)`` the scope of a function of the same package that is called, or None;
+    ``made(node)`` the fields of a record that is made; ``refuse(node, what, instead)`` stops."""
 
     def __init__(
         self,
@@ -199,11 +228,12 @@ class Inference:
         learnt: Learnt,
         meaning: Callable[[ast.expr], Any],
         called: Callable[[ast.Call], Scope | None],
+        made: Callable[[ast.Call], tuple[str, ...]],
         gives: Callable[[ast.Call, Kind, list[Kind], Inference], None],
         refuse: Callable[..., NoReturn],
     ) -> None:
         self.scope, self.learnt, self.meaning, self.called = scope, learnt, meaning, called
-        self.gives, self.refuse = gives, refuse
+        self.made, self.gives, self.refuse = made, gives, refuse
         self.scope.names = dict(self.scope.first)
         self.depth = 0  # 1: outside of all loops and conditions
 
@@ -267,6 +297,10 @@ class Inference:
             parts = found.parts if found.tag == "tuple" else [self.learnt.element(value)] * len(target.elts)
             for part, each in zip(parts, target.elts):
                 self.assign(each, part, anew)
+        elif isinstance(target, ast.Attribute) or (
+            isinstance(target, ast.Subscript) and self.kind(target.value).found().fields
+        ):
+            self.learnt.flow(value, self.kind(target))
         elif isinstance(target, ast.Subscript):
             collection = self.kind(target.value)
             self.kind(target.slice)
@@ -308,7 +342,9 @@ class Inference:
         return self.constant(node)
 
     def _Attribute(self, node: ast.Attribute) -> Kind:
-        return self.constant(node)
+        if not self.scope.has(node):
+            return self.constant(node)
+        return self.kind(node.value).member(node.attr) or self.scope.of(node)
 
     def constant(self, node: ast.expr) -> Kind:
         """The kind of a number, or of numbers, that the source or a module defines."""
@@ -345,12 +381,16 @@ class Inference:
         return kind
 
     def _Dict(self, node: ast.Dict) -> Kind:
-        kind = self.scope.of(node)
-        if not kind.found().tag:
-            kind.found().tag, kind.found().parts = "dict", [Kind() for _ in node.values]
-            kind.found().fields = tuple(getattr(key, "value", "**") for key in node.keys)
+        kind = self.record(node, tuple(getattr(key, "value", "**") for key in node.keys))
         for each, part in zip(node.values, kind.found().parts):
             self.learnt.flow(self.kind(each), part)
+        return kind
+
+    def record(self, node: ast.expr, names: tuple[str, ...]) -> Kind:
+        """The kind of a new dict or record with members of these names."""
+        kind = self.scope.of(node)
+        if not kind.found().tag:
+            self.learnt.unify(kind, Kind.record(names))
         return kind
 
     def _ListComp(self, node: ast.ListComp) -> Kind:
@@ -379,6 +419,8 @@ class Inference:
         left, right = left.found(), right.found()
         if not left.sorts or not right.sorts:
             return set()
+        if isinstance(operator, (ast.BitAnd, ast.BitOr)):
+            return {TRUTH}
         sorts = set()
         if isinstance(operator, ast.Div) or FLOAT in left.sorts | right.sorts:
             sorts.add(FLOAT)
@@ -388,7 +430,7 @@ class Inference:
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Kind:
         sorts = self.kind(node.operand).found().sorts
-        if isinstance(node.op, ast.Not):
+        if isinstance(node.op, (ast.Not, ast.Invert)):
             return self.is_number(node, {TRUTH})
         return self.is_number(node, {WHOLE if sort == TRUTH else sort for sort in sorts})
 
@@ -416,7 +458,7 @@ class Inference:
         self.kind(index)
         found = collection.found()
         if isinstance(index, ast.Constant) and isinstance(index.value, str):
-            return dict(zip(found.fields, found.parts)).get(index.value, self.scope.of(node))
+            return found.member(index.value) or self.scope.of(node)
         if (
             found.tag == "tuple"
             and isinstance(index, ast.Constant)
@@ -428,6 +470,13 @@ class Inference:
 
     def _Call(self, node: ast.Call) -> Kind:
         arguments = [self.kind(argument) for argument in node.args]
+        if names := self.made(node):
+            kind = self.record(node, names)
+            named = [(each.arg or "", self.kind(each.value)) for each in node.keywords]
+            for name, argument in (*zip(names, arguments), *named):
+                if member := kind.member(name):
+                    self.learnt.flow(argument, member)
+            return kind
         if scope := self.called(node):
             for name, argument in zip((a.arg for a in scope.tree.args.args), arguments):
                 self.learnt.flow(argument, scope.first[name])

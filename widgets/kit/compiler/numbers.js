@@ -198,6 +198,14 @@ export const py_floor = a => py_whole(Math.floor(finite(a))) + 0;
 export const py_ceil = a => py_whole(Math.ceil(finite(a))) + 0;
 export const py_round = a => py_whole(rint(finite(a))) + 0;
 
+// The mean of a column; and what a function gives for each place of some columns.
+export const mean_of = column => { let sum = 0; for (let i = 0; i < column.length; i++) sum += column[i]; return sum / column.length; };
+export function for_each(columns, way) {
+  const found = new Array(columns[0].length);
+  for (let i = 0; i < found.length; i++) found[i] = way(i, columns);
+  return found;
+}
+
 export const py_divided = (a, b) => b == 0 ? fault("division by zero") : a / b;
 export const py_remainder = (a, b) => b == 0 ? fault("remainder of a division by zero") : mod(a, b);
 export const py_floordivided = (a, b) => b == 0 ? fault("division by zero") : floordiv(a, b);

@@ -213,6 +213,8 @@ _CALLS = [
     Call(program.zeros, ("number",), "new Array(py_count({})).fill(0)", LIST),
     Call(program.full, ("number", "any"), "new Array(py_count({})).fill({})", LIST),
     Call(bisect_left, ("list", "number"), "bisect_left({},{})", WHOLE),
+    Call(np.searchsorted, ("list", "number"), "bisect_left({},{})", WHOLE),
+    Call(program.mean, ("list",), "mean_of({})", FLOAT, IN_ANOTHER_ORDER),
     Call(math.floor, ("number",), "py_floor({})", WHOLE),
     Call(math.ceil, ("number",), "py_ceil({})", WHOLE),
     Call(math.fabs, ("number",), "Math.abs({})", FLOAT),
@@ -301,4 +303,6 @@ HELPERS = (
     "py_remainder",
     "py_floordivided",
     "py_whole",
+    "mean_of",
+    "for_each",
 )

@@ -11,7 +11,7 @@ import ast
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -27,20 +27,40 @@ from widgets.kit.compiler.kinds import (
     Kind,
     Learnt,
     Scope,
+    fields_of,
     truth,
     whole,
 )
-from widgets.kit.compiler.literal import MOST_WHOLE, literal
-from widgets.kit.compiler.operations import CALLS, EXTREMES, HELPERS, LIST, METHODS, Call, Method
+from widgets.kit.compiler.literal import MOST_WHOLE, RESERVED, literal
+from widgets.kit.compiler.operations import (
+    CALLS,
+    ELEMENTWISE,
+    EXTREMES,
+    HELPERS,
+    LIST,
+    METHODS,
+    ONLY_TRUTHS,
+    STAYS_WHOLE,
+    WHERE,
+    Call,
+    Method,
+    name_of,
+)
 from widgets.kit.compiler.refusal import refuse
 
-WORDS = (
-    "in new var let const function default delete switch case this typeof void with do catch throw export "
-    "super enum static package interface null true false arguments eval await yield implements private "
-    "protected public instanceof debugger Math Number Array Float64Array NaN Infinity undefined"
-)
-RESERVED = {*WORDS.split(), *HELPERS}
+TAKEN = {*RESERVED, "Math", "Number", "Array", "Float64Array", *HELPERS}  # names that mean something there
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+NUMPY = {  # the operators of elementwise functions
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.remainder,
+    ast.Pow: np.power,
+    ast.BitAnd: np.bitwise_and,
+    ast.BitOr: np.bitwise_or,
+}
 SMALL = 1024  # adding no more than this each time cannot reach 2**53 in a run that ends
 
 
@@ -70,10 +90,8 @@ class Program:
         self.until_nothing_is_learnt()
         self.until_nothing_is_learnt(guess=True)
         for argument in algorithm.arguments:
-            leaf = algorithm.scope.first[argument].found()
-            while leaf.parts:
-                leaf = leaf.parts[0].found()
-            Learnt().number(leaf, {FLOAT})
+            for leaf in leaves(algorithm.scope.first[argument]):
+                Learnt().number(leaf, {FLOAT})
         self.until_nothing_is_learnt()
 
     def until_nothing_is_learnt(self, guess: bool = False) -> None:
@@ -95,6 +113,15 @@ class Program:
             self.names[function], self.functions[name] = name, ""  # known from now on: it may call itself
             self.functions[name] = self.known[function].text(name)
         return self.names[function]
+
+
+def leaves(kind: Kind) -> Iterator[Kind]:
+    """All that an argument is made of in the end."""
+    found = kind.found()
+    for part in found.parts:
+        yield from leaves(part)
+    if not found.parts:
+        yield found
 
 
 MADE = "made$"  # no name of a program's own
@@ -132,6 +159,7 @@ class Function:
             self.refuse(tree, "a function that is not written with def")
         self.tree = Spelt(outputs).visit(tree) if outputs else tree
         self.arguments = [a.arg for a in self.tree.args.args]
+        self.elementwise = hasattr(function, "elementwise")
         self.check_signature()
         stored = [
             n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
@@ -139,6 +167,10 @@ class Function:
         self.locals = list(dict.fromkeys(n for n in stored if n not in self.arguments))
         self.loops = 0
         self.scope = Scope(self.tree, (*self.arguments, *self.locals))
+        for argument in self.tree.args.args:
+            annotated = self.function.__globals__.get(getattr(argument.annotation, "id", ""))
+            if fields := fields_of(annotated):
+                Learnt().unify(self.scope.first[argument.arg], Kind.record(fields))
 
     def check_signature(self) -> None:
         """Only plain arguments are allowed: a call that omits one would give ``undefined``."""
@@ -147,7 +179,7 @@ class Function:
             self.refuse(self.tree, "a default argument", "pass every argument")
         if given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
             self.refuse(self.tree, "an argument with a star, a slash or a name of its own")
-        if self.outputs is None and self.tree.decorator_list:
+        if self.outputs is None and not self.elementwise and self.tree.decorator_list:
             self.refuse(self.tree, "a decorator", "call a plain function")
 
     def text(self, name: str) -> str:
@@ -183,18 +215,21 @@ class Function:
     # -- kinds -----------------------------------------------------------------------------------------------
     def infer(self, learnt: Learnt) -> None:
         """Infer kinds from the statements, going through them once."""
-        Inference(self.scope, learnt, self.known, self.scope_called, self.gives, self.refuse).statements(
-            self.tree.body
-        )
+        of = self.scope, learnt, self.known, self.scope_called, self.made, self.gives, self.refuse
+        Inference(*of).statements(self.tree.body)
 
     def scope_called(self, node: ast.Call) -> Scope | None:
         """The scope of the function of this package that is called."""
         if self.method(node):
             return None
         called = self.known(node.func)
-        if called in CALLS or called in EXTREMES or not self.is_own(called):
+        if called in CALLS or called in EXTREMES or called is base.for_each or not self.is_own(called):
             return None
         return self.program.function(called).scope
+
+    def made(self, node: ast.Call) -> tuple[str, ...]:
+        """The fields of the record that a call makes; empty if it makes none."""
+        return () if self.method(node) else fields_of(self.known(node.func))
 
     def is_own(self, called: Any) -> bool:
         """Whether a function belongs to the same package, so that it can be translated, too."""
@@ -217,7 +252,20 @@ class Function:
                 learnt.flow(element, kind)
             return
         called = self.known(node.func)
-        if called in EXTREMES:
+        if called is base.for_each:
+            scope, columns = self.of_each(node).scope, arguments[1].found().parts
+            given = *map(learnt.element, columns), *arguments[2:]
+            for argument, value in zip(scope.tree.args.args, given):
+                learnt.flow(value, scope.first[argument.arg])
+            learnt.flow(scope.result, learnt.element(inference.list_of(node)))
+        elif called is np.where and len(arguments) == 3:
+            learnt.number(kind, arguments[1].found().sorts | arguments[2].found().sorts)
+        elif called in ELEMENTWISE:
+            sorts = set().union(*(argument.found().sorts for argument in arguments))
+            if ELEMENTWISE[called].gives_truth:
+                sorts = {TRUTH}
+            learnt.number(kind, sorts if called in STAYS_WHOLE or sorts == {TRUTH} else {FLOAT})
+        elif called in EXTREMES:
             each = arguments if len(arguments) > 1 else [learnt.element(a) for a in arguments]
             for argument in each:
                 learnt.number(kind, argument.found().sorts)
@@ -233,6 +281,12 @@ class Function:
                 learnt.number(kind, {WHOLE if s == TRUTH else s for s in arguments[0].found().sorts})
             else:
                 learnt.number(kind, {call.gives})
+
+    def of_each(self, node: ast.Call) -> Function:
+        """The function that for_each() applies."""
+        if len(node.args) < 2 or not isinstance(node.args[1], ast.Tuple):
+            self.refuse(node, "for_each() without columns", "for_each(function, (column, …), …)")
+        return self.program.function(self.known(node.args[0]))
 
     def of(self, node: ast.AST) -> Kind:
         """The kind of an expression."""
@@ -282,8 +336,11 @@ class Function:
         if isinstance(node.target, ast.Name):
             name = safe(node.target.id)
             return f"{name}={self.binary(node, name, value)};"
-        if not isinstance(node.target, ast.Subscript):
-            self.refuse(node, f"an assignment to {ast.unparse(node.target)}")
+        if isinstance(node.target, ast.Attribute) or self.of(node.target.value).fields:
+            place = self.target(node.target)
+            if not self.is_plain(node.value):
+                self.refuse(node, "a call whose result is added to a member", "give what it returns a name")
+            return f"{place}={self.binary(node, place, value)};"
         if not self.is_plain(node.target) or not self.is_plain(node.value):
             collection, place = self.collection(node.target.value), self.index(node.target.slice)
             return (
@@ -294,10 +351,12 @@ class Function:
         return f"{place}={self.binary(node, self.number(node.target), value)};"
 
     def _If(self, node: ast.If) -> str:
+        self.by_branch(node)
         otherwise = f"else{{{self.block(node.orelse)}}}" if node.orelse else ""
         return f"if({self.condition(node.test)}){{{self.block(node.body)}}}{otherwise}"
 
     def _While(self, node: ast.While) -> str:
+        self.by_branch(node)
         if node.orelse:
             self.refuse(node, "while … else")
         return f"while({self.condition(node.test)}){{{self.block(node.body)}}}"
@@ -346,10 +405,14 @@ class Function:
             return f"[{','.join(self.target(t) for t in node.elts)}]"
         if isinstance(node, ast.Name):
             return safe(node.id)
-        if not isinstance(node, ast.Subscript):
+        if not isinstance(node, ast.Subscript) and not (
+            isinstance(node, ast.Attribute) and self.scope.has(node)
+        ):
             self.refuse(node, f"an assignment to {ast.unparse(node)}")
         if not self.is_plain(node):
             self.refuse(node, "a call in the place that is assigned", "give what it returns a name")
+        if isinstance(node, ast.Attribute) or self.of(node.value).fields:
+            return self.member(node)
         collection = self.collection(node.value)
         return f"{collection}[py_place({self.index(node.slice)},{collection}.length)]"
 
@@ -393,6 +456,8 @@ class Function:
 
     def binary(self, node: ast.BinOp | ast.AugAssign, left: str, right: str) -> str:
         """The JavaScript of an operator between two numbers (also for an augmented assignment)."""
+        if self.elementwise:
+            return self.of_numpy(node, left, right)
         first = node.left if isinstance(node, ast.BinOp) else node.target
         second = node.right if isinstance(node, ast.BinOp) else node.value
         both_whole = whole(self.of(first)) and whole(self.of(second))
@@ -421,6 +486,24 @@ class Function:
                 return f"{'py_whole_power' if both_whole else 'py_power'}({left},{right})"
         self.refuse(node, type(node.op).__name__, "write + - * / // % or **")
 
+    def of_numpy(self, node: ast.BinOp | ast.AugAssign, left: str, right: str) -> str:
+        """The JavaScript of an operator of numpy's, between two numbers."""
+        if type(node.op) not in NUMPY:
+            self.refuse(node, type(node.op).__name__, "write + - * / // % ** & or |")
+        second = node.right if isinstance(node, ast.BinOp) else node.value
+        if isinstance(node.op, ast.Pow) and isinstance(second, ast.Constant) and second.value == 2:
+            return ELEMENTWISE[np.square].written.format(left)
+        operation = ELEMENTWISE[NUMPY[type(node.op)]]
+        first = node.left if isinstance(node, ast.BinOp) else node.target
+        if operation.truths == ONLY_TRUTHS and not (truth(self.of(first)) and truth(self.of(second))):
+            self.refuse(node, f"{ast.unparse(node)} of numbers", "compare them first")
+        return operation.written.format(left, right)
+
+    def by_branch(self, node: ast.AST) -> None:
+        """Refuse what an elementwise function cannot ask of an array."""
+        if self.elementwise:
+            self.refuse(node, "a condition that an elementwise function branches on", "np.where, &, | and ~")
+
     def v_Constant(self, node: ast.Constant) -> str:
         if isinstance(node.value, str):
             self.refuse(node, "a text", "programs count with numbers: give each case one")
@@ -432,7 +515,7 @@ class Function:
         return self.of_module(node)
 
     def v_Attribute(self, node: ast.Attribute) -> str:
-        return self.of_module(node)
+        return self.member(node) if self.scope.has(node) else self.of_module(node)
 
     def of_module(self, node: ast.expr) -> str:
         """The JavaScript of a number, or of numbers, that a module defines. No program may write to them."""
@@ -451,11 +534,14 @@ class Function:
     def v_UnaryOp(self, node: ast.UnaryOp) -> str:
         match node.op:
             case ast.Not():
+                self.by_branch(node)
                 return f"(!{self.condition(node.operand)})"
             case ast.USub():
                 return f"(-{self.number(node.operand)})"
             case ast.UAdd():
                 return f"(+{self.number(node.operand)})"
+            case ast.Invert() if truth(self.of(node.operand)):
+                return f"(!{self.number(node.operand)})"
         self.refuse(node, type(node.op).__name__)
 
     def joined(self, node: ast.BoolOp, write: Callable[[ast.expr], str]) -> str:
@@ -464,6 +550,7 @@ class Function:
         return f"({sign.join(map(write, node.values))})"
 
     def v_BoolOp(self, node: ast.BoolOp) -> str:
+        self.by_branch(node)
         for value in node.values[:-1]:
             self.number(value)
             if FLOAT in self.of(value).sorts:
@@ -484,6 +571,7 @@ class Function:
         return f"({'&&'.join(pairs)})"
 
     def v_IfExp(self, node: ast.IfExp) -> str:
+        self.by_branch(node)
         return f"({self.condition(node.test)}?{self.value(node.body)}:{self.value(node.orelse)})"
 
     def v_Subscript(self, node: ast.Subscript) -> str:
@@ -504,11 +592,12 @@ class Function:
             return f"py_item({collection},{place})"
         return f"({collection}[{place}]??py_item({collection},{place}))"
 
-    def member(self, node: ast.Subscript) -> str:
-        """A member of a dict, by name."""
-        name = getattr(node.slice, "value", None)
+    def member(self, node: ast.Subscript | ast.Attribute) -> str:
+        """A member of a dict or a record, by name."""
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
         if name not in self.of(node.value).fields:
-            self.refuse(node, ast.unparse(node), f"the dict has {', '.join(self.of(node.value).fields)}")
+            has = ", ".join(self.of(node.value).fields)
+            self.refuse(node, ast.unparse(node), f"the {self.of(node.value).tag} has {has}" if has else "")
         return f'{self.value(node.value)}["{name}"]'
 
     def v_Dict(self, node: ast.Dict) -> str:
@@ -536,6 +625,8 @@ class Function:
 
     def call(self, node: ast.Call, statement: bool) -> str:
         """The JavaScript of a call, as a statement of its own or as a value."""
+        if names := self.made(node):
+            return self.new(node, names)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, "an argument by name or with a star", "pass arguments by their place")
         if isinstance(node.func, ast.Attribute) and (method := self.method(node)):
@@ -545,7 +636,12 @@ class Function:
                 self.refuse(node, "remove() of a list from a list of lists")
             return method.written.format(self.collection(node.func.value), *map(self.value, node.args))
         called = self.known(node.func)
+        if called is base.for_each:
+            return self.column(node)
+        if self.elementwise and (called is np.where or called in ELEMENTWISE):
+            return self.numpy_call(node, called)
         if called in EXTREMES:
+            self.by_branch(node)
             return self.extreme(node, *EXTREMES[called])
         if called in CALLS:
             return self.known_call(node, CALLS[called])
@@ -559,6 +655,33 @@ class Function:
         if not statement and function.scope.result.found().tag == "nothing":
             self.refuse(node, f"the value of {called.__name__}(), which returns nothing")
         return f"{self.program.add(called)}({','.join(map(self.value, node.args))})"
+
+    def new(self, node: ast.Call, names: tuple[str, ...]) -> str:
+        """The JavaScript of a new record."""
+        given = [*zip(names, node.args), *((each.arg, each.value) for each in node.keywords)]
+        if len(node.args) > len(names) or sorted(str(name) for name, _ in given) != sorted(names):
+            self.refuse(node, f"{ast.unparse(node.func)}() without all its fields", "give each of them")
+        return "{" + ",".join(f"{name}:{self.value(value)}" for name, value in given) + "}"
+
+    def column(self, node: ast.Call) -> str:
+        """The JavaScript of an elementwise function of the members of some columns."""
+        function, columns = self.of_each(node), [self.collection(each) for each in node.args[1].elts]  # type: ignore[attr-defined]
+        if not function.elementwise or len(columns) + len(node.args) - 2 != len(function.arguments):
+            self.refuse(node, ast.unparse(node), "give an elementwise function all its arguments")
+        given = *(f"c$[{place}][i$]" for place in range(len(columns))), *map(self.value, node.args[2:])
+        called = f"{self.program.add(function.function)}({','.join(given)})"
+        return f"for_each([{','.join(columns)}],(i$,c$)=>{called})"
+
+    def numpy_call(self, node: ast.Call, called: Any) -> str:
+        """The JavaScript of one of numpy's functions of numbers."""
+        truths = called is np.where or ELEMENTWISE[called].truths == ONLY_TRUTHS
+        asked = node.args[: 1 if called is np.where else len(node.args)]
+        if len(node.args) != (3 if called is np.where else ELEMENTWISE[called].arity):
+            self.refuse(node, f"{name_of(called)} with {len(node.args)} arguments")
+        if truths and not all(truth(self.of(each)) for each in asked):
+            self.refuse(node, f"{name_of(called)} of numbers", "compare them first")
+        written = WHERE if called is np.where else ELEMENTWISE[called].written
+        return written.format(*map(self.number, node.args))
 
     def extreme(self, node: ast.Call, of_two: str, of_list: str) -> str:
         """The JavaScript of min or max, of a list or of several numbers."""
@@ -587,9 +710,7 @@ class Function:
         if not isinstance(called, ast.Attribute):
             return None
         root = called.value
-        while isinstance(root, ast.Subscript):
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id not in self.scope.names:
+        if not self.scope.has(root):
             return None
         found = METHODS.get((called.attr, len(node.args)))
         if not found:
@@ -669,4 +790,4 @@ def small(node: ast.expr) -> bool:
 
 def safe(name: str) -> str:
     """A Python name; one that is reserved in JavaScript or numbers.js gets a suffix."""
-    return f"{name}$" if name in RESERVED else name
+    return f"{name}$" if name in TAKEN else name

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 BETWEEN = (str(HERE), "numpy", "engine/base/program.py", "engine/base/sweep.py", "engine/base/ops.py")
 
 
-class NotTraceable(TypeError):
+class NotTranslatable(TypeError):
     """Something in a widget, a formula or a program has no exact counterpart in JavaScript."""
 
 
@@ -41,4 +41,4 @@ def between(file: str) -> bool:
 def refuse(what: str, instead: str = "", at: str = "") -> NoReturn:
     """Stop, with a line that says where, what, and what to write instead."""
     advice = f"; {instead}" if instead else ""
-    raise NotTraceable(f"{at or place()}: {what} cannot be written out for the page{advice} ({GRAMMAR})")
+    raise NotTranslatable(f"{at or place()}: {what} cannot be written out for the page{advice} ({GRAMMAR})")

@@ -41,7 +41,7 @@ from widgets.kit.compiler.operations import (
     Operation,
     name_of,
 )
-from widgets.kit.compiler.refusal import NotTraceable, place, refuse
+from widgets.kit.compiler.refusal import NotTranslatable, place, refuse
 from widgets.kit.compiler.texts import Text, Texts
 
 AS_NUMBERS = "write np.where(condition, 1.0, 0.0)"
@@ -117,7 +117,7 @@ class Symbol:
 
     def __iter__(self) -> Iterator[Symbol]:
         if not self.shape:
-            raise NotTraceable("a single symbol cannot be iterated")
+            raise NotTranslatable("a single symbol cannot be iterated")
         return (self[i] for i in range(self.shape[0]))
 
     def __len__(self) -> int:
@@ -641,7 +641,7 @@ class Picked:
         return over(function, self)
 
     def __eq__(self, other: object) -> NoReturn:
-        raise NotTraceable(
+        raise NotTranslatable(
             f"{place()}: a choice cannot be compared on the page; read a numeric attribute of it"
         )
 

@@ -8,10 +8,14 @@ import pytest
 
 from engine import catalog
 from engine.serving import replica
-from engine.serving.deployment import Limits, Load, choice, search
+from engine.serving.deployment import Limits, Load, choice, columns, search
 from engine.serving.deployment.frontier import frontier
 from engine.step.layout import machine
+from tests import node
 from tests.cases import in_one_test
+from widgets.kit.compiler import writer
+from widgets.kit.compiler.graph import Graph
+from widgets.kit.compiler.symbols import control
 
 USUAL = {
     "per_s": 8.0,
@@ -56,17 +60,17 @@ def drawn(count: int) -> list[dict]:
     return found
 
 
-@pytest.mark.parametrize("change", drawn(8))
-def test_the_loops_of_the_page_are_the_arrays_of_python(change):
-    given = asked(**change)
-    arrays = choice.choice(*given)
-    loops = choice.choice.algorithm(
-        *(each.tolist() if isinstance(each, np.ndarray) else each for each in given)
-    )
-    for name, column in loops.items():
-        known = np.asarray(arrays[name])
-        known = known[~np.isnan(known)] if known.ndim else known
-        np.testing.assert_allclose(np.asarray(column, float), known, 1e-9, 1e-9, err_msg=name)
+def test_the_loops_of_the_page_find_what_the_arrays_of_python_find():
+    jobs, expected = [], []
+    for given in (asked(**change) for change in drawn(8)):
+        graph, names = Graph(), [f"n{i}" for i in range(len(given))]
+        numbers = {name: each for name, each in zip(names, given) if not isinstance(each, np.ndarray)}
+        symbols = [control(graph, n) if n in numbers else each for n, each in zip(names, given)]
+        jobs.append((writer.function(graph, choice.choice(*symbols)), [numbers]))
+        expected.append(choice.choice(*given))
+    for [loops], arrays in zip(node.run(jobs), expected):
+        for name, column in arrays.items():
+            np.testing.assert_allclose(loops[name], column, 1e-9, 1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +127,9 @@ def test_a_tight_limit_binds_in_the_pool_that_writes():
         kind = int(found.best)
         return found.prefill[kind], found.decode[kind], found.bound[kind]
 
-    assert best(tpot=0.025) == (2, 1, choice.CAPACITY)
-    assert best(tpot=0.02) == (2, 2, choice.TPOT)
-    assert best(tpot=0.015) == (2, 1, choice.TPOT)
+    assert best(tpot=0.025) == (2, 1, columns.CAPACITY)
+    assert best(tpot=0.02) == (2, 2, columns.TPOT)
+    assert best(tpot=0.015) == (2, 1, columns.TPOT)
 
 
 def test_a_tighter_limit_never_takes_fewer_and_nothing_is_kept_in_the_end():

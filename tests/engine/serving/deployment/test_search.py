@@ -11,8 +11,9 @@ from engine import catalog, validation
 from engine.catalog.models import described
 from engine.mechanism import memory
 from engine.serving import step_costs, under_traffic, wide
-from engine.serving.deployment import Limits, Load, forms, runs, search
-from engine.serving.deployment.arrays import Tables, above
+from engine.serving.deployment import Limits, Load, runs, search
+from engine.serving.deployment.closed_forms import above
+from engine.serving.deployment.columns import Tables
 from engine.serving.deployment.forms import Forms, Plans
 from engine.serving.deployment.runs import Fleet
 from engine.serving.drafts import Drafts
@@ -400,7 +401,7 @@ def test_what_a_replica_can_serve_is_what_published_runs_served():
         at = Machine.of(case["gpu"], case["precision"])
         kept = asked.get("kv_precision", "bf16")
         load, stored = Load(1, asked["prompt"], asked["output"]), asked.get("weight_precision")
-        context = forms.lengths(load).context
+        context = search.context_of(load)
         costs = step_costs.costs(model, at, asked["tp"], load.prompt, kept, stored, context=context)
         ours = capacity(load, costs, 8192) * asked["output"]
         off[case["id"]] = ours / case["measured"]["tokens_per_s"] - 1.0

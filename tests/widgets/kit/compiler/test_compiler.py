@@ -17,7 +17,7 @@ from tests.cases import in_one_test
 from widgets.kit.compiler import writer
 from widgets.kit.compiler.fusion import MOST
 from widgets.kit.compiler.graph import Graph
-from widgets.kit.compiler.refusal import NotTraceable
+from widgets.kit.compiler.refusal import NotTranslatable
 from widgets.kit.compiler.sweeps import FEW
 from widgets.kit.compiler.symbols import control, lookup, merge, over
 from widgets.kit.controls import Choice, Number, Switch
@@ -452,7 +452,7 @@ def test_one_index_into_a_column_is_refused_in_python_too():
 @in_one_test("what", REFUSED)
 def test_refused(what):
     function, words = REFUSED[what]
-    with pytest.raises(NotTraceable, match=words):
+    with pytest.raises(NotTranslatable, match=words):
         function(control(Graph(), "x"))
 
 
@@ -501,7 +501,7 @@ def test_a_part_that_reads_other_controls_than_it_declares_is_refused(declared):
         def bars(self):
             return {"top": self.size * self.kind}
 
-    with pytest.raises(NotTraceable, match=r"bars declares the controls .* but reads \['kind', 'size'\]"):
+    with pytest.raises(NotTranslatable, match=r"bars declares the controls .* but reads \['kind', 'size'\]"):
         compile_widget(Wrong)
 
 
@@ -687,7 +687,7 @@ def refused_algorithms():
 @in_one_test("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
 def test_an_algorithm_that_the_page_cannot_run_is_refused_with_its_line(algorithm):
     graph = Graph()
-    with pytest.raises(NotTraceable, match=r"test_compiler\.py:\d+: .*GRAMMAR\.md"):
+    with pytest.raises(NotTranslatable, match=r"test_compiler\.py:\d+: .*GRAMMAR\.md"):
         writer.function(graph, {"y": program(y=2)(algorithm)(control(graph, "x"))})
 
 

@@ -13,7 +13,7 @@ from tests import node
 from widgets.kit.compiler import grammar, operations, writer
 from widgets.kit.compiler.graph import Graph
 from widgets.kit.compiler.programs import Program
-from widgets.kit.compiler.refusal import NotTraceable
+from widgets.kit.compiler.refusal import NotTranslatable
 from widgets.kit.compiler.symbols import control, lookup, merge
 from widgets.kit.compiler.texts import text
 from widgets.kit.controls import Number
@@ -83,7 +83,7 @@ def doubled(values):
 @pytest.mark.parametrize("what", EXPRESSIONS)
 def test_an_expression_is_refused_with_its_line(what):
     function, words = EXPRESSIONS[what]
-    with pytest.raises(NotTraceable, match=rf"test_refusals\.py:\d+: .*{words}.*GRAMMAR"):
+    with pytest.raises(NotTranslatable, match=rf"test_refusals\.py:\d+: .*{words}.*GRAMMAR"):
         function(control(Graph(), "x"))
 
 
@@ -93,7 +93,7 @@ def test_a_text_is_no_string(what):
     for _ in range(3):
         x = control(graph, "x")
         made = show(x + 1.0, "bytes")
-    with pytest.raises(NotTraceable, match=r"test_refusals\.py:\d+: .* on? .*text"):
+    with pytest.raises(NotTranslatable, match=r"test_refusals\.py:\d+: .* on? .*text"):
         TEXTS[what](made)
 
 
@@ -415,7 +415,7 @@ def named(x):
 
 @pytest.mark.parametrize(("function", "words"), refused())
 def test_a_program_is_refused_with_its_line(function, words):
-    with pytest.raises(NotTraceable, match=rf"test_refusals\.py:\d+: .*{words}.*GRAMMAR"):
+    with pytest.raises(NotTranslatable, match=rf"test_refusals\.py:\d+: .*{words}.*GRAMMAR"):
         Program(program(y=())(function), ((),))
 
 

@@ -1,4 +1,4 @@
-// What Python's own types, operators and functions do, for the text that course/in_page/translate.py writes: a float is a number, an int a
+// What Python's own types, operators and functions do, for the text that translate.py writes: a float is a number, an int a
 // BigInt, a list an Array, None null. Methods stand under their name with a dollar before it.
 
 // -- classes --------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,10 @@ const error = (name, base) => {
   return $class(kind, name, [], {}, [[]], {});
 };
 export const $modules = Object.create(null);
+// A module by its name, with what it offers; and more of one that is there.
 export const $module = (name, names) => ($modules[name] = Object.assign(Object.create(null), { $__name__: name }, names));
+
+export const $more = (name, names) => Object.assign($modules[name], names);
 
 // -- tuples, dictionaries, sets ---------------------------------------------------------------------------------------------
 export class $Tuple {
@@ -217,10 +220,15 @@ export function $mul(a, b) {
   return slowly("mul", a, b, (x, y) => x * y, (x, y) => x * y);
 }
 export const $div = (a, b) => typeof a === "number" && typeof b === "number" && b !== 0 ? a / b : slowly("div", a, b, (x, y) => Number(x) / Number(noZero(y)), (x, y) => x / noZero(y));
-const realMod = (x, y) => { const r = x % noZero(y); return r !== 0 && (r < 0) !== (y < 0) ? r + y : r; };
+const signed = (zero, sign) => sign < 0 || Object.is(sign, -0) ? -zero : zero;
+const realMod = (x, y) => { const r = x % noZero(y); return r === 0 ? signed(0, y) : (r < 0) !== (y < 0) ? r + y : r; };
+function realFloordiv(x, y) {
+  const rest = x % noZero(y), quotient = (x - rest) / y - (rest !== 0 && (rest < 0) !== (y < 0) ? 1 : 0), low = Math.floor(quotient);
+  return quotient === 0 ? signed(0, x / y) : quotient - low > 0.5 ? low + 1 : low;
+}
 const wholeMod = (x, y) => { const r = x % noZero(y); return r !== 0n && (r < 0n) !== (y < 0n) ? r + y : r; };
 export const $mod = (a, b) => slowly("mod", a, b, wholeMod, realMod);
-export const $floordiv = (a, b) => slowly("floordiv", a, b, (x, y) => (x - wholeMod(x, y)) / y, (x, y) => Math.floor((x - realMod(x, y)) / y + 0.5));
+export const $floordiv = (a, b) => slowly("floordiv", a, b, (x, y) => (x - wholeMod(x, y)) / y, realFloordiv);
 function realPow(x, y) {
   if (x === 0 && y < 0) throw $py_ZeroDivisionError("0.0 cannot be raised to a negative power");
   const found = x === 1 ? 1 : Math.pow(x, y);
@@ -457,7 +465,7 @@ export const $py_list = (of = []) => [...of];
 export const $py_tuple = (of = []) => $tuple([...of]);
 export const $py_set = (of = []) => new $Set(of);
 export const $py_frozenset = $py_set;
-export const $py_dict = named((of, more) => $dict(of === undefined ? more?.map.values() : of instanceof $Dict ? of.map.values() : of));
+export const $py_dict = named((of, more) => { const found = $dict(of instanceof $Dict ? of.map.values() : of ?? []); return more ? $ior(found, more) : found; });
 $py_dict.$p = [["of"], true];
 export const $py_object = {};
 const PREDICATES = new Map([
@@ -512,7 +520,8 @@ export const $py_next = (of, otherwise) => { const { value, done } = of.next ? o
 export const $py_iter = of => of[Symbol.iterator]();
 export function $py_round(value, digits) {
   if (typeof value === "bigint") return value;
-  if (digits !== undefined && digits !== null) return Number(fixed(value, Number(digits)));
+  if (digits !== undefined && digits !== null) return Number.isFinite(value) ? Number(fixed(value, Number(digits))) : value;
+  if (!Number.isFinite(value)) return $py_int(value);
   return $py_int(Number(fixed(value, 0)));
 }
 export function $py_getattr(of, name, otherwise) {

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course.in_page import bundle
-from course.in_page.translate import Module
-from course.strict_yaml import Refused
+from course import engine_in_page
 from engine.launch import fit_page
 from engine.validation import launch_cases
 from tests import machine, states
@@ -61,7 +59,14 @@ BAD = {
 }
 
 
-FILES = ("fit/python.js", "fit/library.js", "fit/numpy.js", "widget/numbers.js", "widgets/shared.js")
+FILES = (
+    "fit/python.js",
+    "fit/library.js",
+    "fit/numpy.js",
+    "fit/stand_ins.js",
+    "widget/numbers.js",
+    "widgets/shared.js",
+)
 
 
 def in_node(jobs: list[dict], folder: Path, site: Path, page: str = "fit") -> list[dict]:
@@ -110,9 +115,9 @@ def held(jobs: dict[str, dict], folder: Path, site: Path) -> list[dict]:
     return found
 
 
-@pytest.mark.parametrize("page", bundle.BUNDLES)
+@pytest.mark.parametrize("page", engine_in_page.PAGES)
 def test_the_site_gives_out_what_the_sources_compile_to(page, site):
-    assert (site / "assets" / page / "engine.js").read_text(encoding="utf-8") == bundle.script(page)
+    assert (site / "assets" / page / "engine.js").read_text(encoding="utf-8") == engine_in_page.script(page)
 
 
 def test_the_page_says_what_python_says_of_published_launches(tmp_path, site):
@@ -140,29 +145,3 @@ def test_the_page_says_what_python_says_of_bad_input(tmp_path, site):
     assert all(
         each["faults"] for name, each in found.items() if name in ("long", "binary", "three frameworks")
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("def f():\n    global x\n    x = 1\n", "global"),
-        ("def f():\n    return undefined_here\n", "undefined_here is not known"),
-        ("async def f():\n    return 1\n", "AsyncFunctionDef"),
-        ("def f(a=[]):\n    return a\n", "default must not be changeable"),
-        ("def f(*a, **b):\n    return a, b\n", "no keyword behind"),
-        ("def f(a, b):\n    for x in a:\n        pass\n    else:\n        return b\n", "else of a loop"),
-        ("@dataclass\nclass A(m.B):\n    a: int\n", "m.B's fields above it"),
-        (
-            (
-                "@dataclass\nclass B:\n    b: int\n    def __post_init__(self):\n        pass\n"
-                "@dataclass\nclass A(B):\n    a: int\n"
-            ),
-            "B's fields above it",
-        ),
-    ],
-)
-def test_what_it_cannot_keep_it_refuses_with_its_place(tmp_path, text, words):
-    file = tmp_path / "m.py"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(Refused, match=words):
-        Module("m", file, frozenset(), frozenset()).body()

@@ -1,21 +1,23 @@
-"""Translates a module of plain Python into JavaScript.
+"""Writes a module of plain Python out as JavaScript.
 
 How Python's values are represented: a float is a number, an int a BigInt (so that the two stay distinct, as
 in Python), a list an Array, None null. Tuples, dictionaries and sets are classes of python.js. An attribute
 ``x.name`` is the property ``$name``, which keeps it apart from JavaScript's own; the methods of Python's
 types are added to JavaScript's types under such names. Operators are functions (``$add``) that handle two
-floats in their first line. Anything that this module cannot translate stops the build.
+floats in their first line. Anything that this module cannot translate exactly is refused.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NoReturn
 
-from course.in_page.names import BUILTINS, RESERVED, assigned, yields
-from course.strict_yaml import Refused
+from widgets.kit.compiler.literal import RESERVED
+from widgets.kit.compiler.modules.names import BUILTINS, assigned, only_checks, yields
+from widgets.kit.compiler.refusal import refuse
 
 LAZY = ("any", "all", "next", "iter")  # functions that may stop before the end of a generator
 OPERATORS = {
@@ -41,13 +43,63 @@ COMPARISONS = {
     ast.NotIn: "$notin",
 }
 TYPED = ("NamedTuple", "TypedDict", "Protocol")
+# what is refused, and what to write instead: GRAMMAR.md shows it
+REFUSED = {
+    "async def": "a plain function",
+    "await": "a plain call",
+    "del": "a new list or dict without it, or pop",
+    "global": "a value that the function returns",
+    "nonlocal": "a value that the function returns, or an attribute",
+    "match": "if and elif",
+    "yield inside an expression": "yield on a line of its own",
+    "yield from": "a loop that yields",
+    "^": "& and |",
+    "<<": "a product with a power of 2",
+    ">>": "// by a power of 2",
+    "the else of a loop": "a name that the loop sets",
+    "else and finally of one try": "one try inside the other",
+    "several contexts in one with": "one with inside the other",
+    "an assignment that calls for its target": "a name for what is called",
+    "a default that can change": "None, and make it in the function",
+    "a keyword behind *arguments": "a plain argument before them",
+    "a lambda with starred arguments": "a function",
+    "a class with a decorator or several bases": "@dataclass, or one base",
+    "a method with a decorator": "property, staticmethod or classmethod",
+    "a class with something else in it": "fields, constants and methods",
+    "a dataclass without its base's fields above it": "the base first, without __post_init__",
+    "a sign that does nothing": "the number without it",
+    "!a": "!r",
+    "a name that no module here defines": "a function that GRAMMAR.md lists",
+    "a module that a page does not have": "one that GRAMMAR.md lists",
+    "a name that a page's module does not have": "one that GRAMMAR.md lists",
+    "a module without a name for it": "import a.b as c",
+    "a constant of another kind": "a number, a text, True, False or None",
+    "an assignment to something else": "one to names, attributes and elements",
+}
+NAMED: dict[type[ast.AST], str] = {
+    ast.AsyncFunctionDef: "async def",
+    ast.Await: "await",
+    ast.Delete: "del",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Match: "match",
+    ast.Yield: "yield inside an expression",
+    ast.YieldFrom: "yield from",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+MARKS = (("dataclasses", "dataclass"), ("dataclasses", "field"))  # this module writes out what they mean
 FIELDLESS = ("printing.Printed",)  # bases of dataclasses that hold nothing themselves
 
 
 class Module:
-    """A module that is being translated; ``body`` is its JavaScript."""
+    """A module that is being translated; ``body`` is its JavaScript. ``known`` are all modules that it may
+    import, with the names that they offer (None for any name); ``methods`` are the names of all methods."""
 
-    def __init__(self, name: str, path: Path, known: frozenset[str], methods: frozenset[str]) -> None:
+    def __init__(
+        self, name: str, path: Path, known: Mapping[str, Collection[str] | None], methods: Collection[str]
+    ) -> None:
         self.name, self.path, self.known, self.methods = name, path, known, methods
         self.scopes: list[set[str]] = []
         self.temporary: list[list[str]] = []
@@ -79,8 +131,10 @@ class Module:
             ):
                 yield from (each.asname or each.name for each in node.names if each.name != "Mapping")
 
-    def refuse(self, node: ast.AST, words: str) -> Refused:
-        return Refused(f"{self.path}:{getattr(node, 'lineno', 0)}: {words}")
+    def refuse(self, node: ast.AST, what: str, which: str = "") -> NoReturn:
+        """Stop at a node with something of REFUSED; ``which`` says what it is called here."""
+        named, instead = f"{what}, {which}," if which else what, REFUSED.get(what, "")
+        refuse(named, instead and f"write {instead}", f"{self.path}:{getattr(node, 'lineno', 1)}")
 
     # -- names ----------------------------------------------------------------------------------------------
     @staticmethod
@@ -92,7 +146,7 @@ class Module:
             return self.local(name)
         if name in BUILTINS:
             return f"$py_{name}"
-        raise self.refuse(node, f"{name} is not known to a page")
+        self.refuse(node, "a name that no module here defines", name)
 
     def fresh(self) -> str:
         self.counted += 1
@@ -105,10 +159,15 @@ class Module:
         return "".join(self.statement(node) for node in body)
 
     def statement(self, node: ast.stmt) -> str:
-        way = getattr(self, f"do_{type(node).__name__}", None)
-        if way is None:
-            raise self.refuse(node, f"a page has no {type(node).__name__}")
-        return way(node)
+        return self.way("do", node)(node)
+
+    def way(self, kind: str, node: ast.AST) -> Callable[..., str]:
+        """The method that writes a node out."""
+        return getattr(self, f"{kind}_{type(node).__name__}", None) or self.refuse_kind(node, node)
+
+    def refuse_kind(self, at: ast.AST, node: ast.AST) -> NoReturn:
+        """Stop at a kind of statement, expression or operator that is not translated."""
+        self.refuse(at, NAMED.get(type(node), type(node).__name__))
 
     def do_Expr(self, node: ast.Expr) -> str:
         if isinstance(node.value, ast.Constant):
@@ -131,23 +190,35 @@ class Module:
         return "continue;\n"
 
     def do_Import(self, node: ast.Import) -> str:
-        return "".join(
-            f"{self.local((each.asname or each.name).split('.')[0])} = $modules[{json.dumps(each.name)}];\n"
-            for each in node.names
-        )
+        lines = []
+        for each in node.names:
+            if "." in each.name and not each.asname:
+                self.refuse(node, "a module without a name for it", each.name)
+            if each.name not in self.known:
+                self.refuse(node, "a module that a page does not have", each.name)
+            to = each.asname or each.name
+            lines.append(f"{self.local(to)} = $modules[{json.dumps(each.name)}];\n")
+        return "".join(lines)
 
     def do_ImportFrom(self, node: ast.ImportFrom) -> str:
-        lines = []
-        unused = set(self.dropped([node]))
+        lines, unused, module = [], set(self.dropped([node])), node.module or ""
         for each in node.names:
-            to, whole = self.local(each.asname or each.name), f"{node.module}.{each.name}"
-            if (each.asname or each.name) in unused:
+            to, whole = each.asname or each.name, f"{module}.{each.name}"
+            if to in unused:
                 continue
-            from_module = f"$modules[{json.dumps(node.module)}].${each.name}"
-            lines.append(
-                f"{to} = {f'$modules[{json.dumps(whole)}]' if whole in self.known else from_module};\n"
-            )
+            if whole in self.known:
+                found = f"$modules[{json.dumps(whole)}]"
+            else:
+                self.require(node, module, each.name)
+                found = f"$modules[{json.dumps(module)}].${each.name}"
+            lines.append(f"{self.local(to)} = {found};\n")
         return "".join(lines)
+
+    def require(self, node: ast.AST, module: str, name: str) -> None:
+        """Stop if a module does not have this name in a page."""
+        there = self.known.get(module, ())
+        if there is not None and name not in there and (module, name) not in MARKS:
+            self.refuse(node, "a name that a page's module does not have", f"{module}.{name}")
 
     def do_Return(self, node: ast.Return) -> str:
         return f"return {self.of(node.value) if node.value else 'null'};\n"
@@ -179,14 +250,20 @@ class Module:
         return self.put(node.target, self.of(node.value))
 
     def do_AugAssign(self, node: ast.AugAssign) -> str:
-        how = {ast.Add: "$iadd", ast.BitOr: "$ior"}.get(type(node.op)) or OPERATORS[type(node.op)]
+        how = {ast.Add: "$iadd", ast.BitOr: "$ior"}.get(type(node.op)) or self.operator(node)
         if isinstance(node.target, ast.Subscript):
             of, key = self.fresh(), self.fresh()
             value = f"{how}($item({of}, {key}), {self.of(node.value)})"
             first = f"{of} = {self.of(node.target.value)};\n{key} = {self.of(node.target.slice)};\n"
             return f"{first}$setitem({of}, {key}, {value});\n"
+        if any(isinstance(each, ast.Call) for each in ast.walk(node.target)):
+            self.refuse(node, "an assignment that calls for its target")
         to = self.target(node.target)
         return f"{to} = {how}({to}, {self.of(node.value)});\n"
+
+    def operator(self, node: ast.BinOp | ast.AugAssign) -> str:
+        """The function of an operator."""
+        return OPERATORS.get(type(node.op)) or self.refuse_kind(node, node.op)
 
     def put(self, target: ast.expr, value: str) -> str:
         """The statement that assigns a value to a target."""
@@ -209,25 +286,27 @@ class Module:
             return f"[{', '.join(self.target(each) for each in target.elts)}]"
         if isinstance(target, ast.Starred):
             return f"...{self.target(target.value)}"
-        raise self.refuse(target, "a page cannot assign to this")
+        self.refuse(target, "an assignment to something else", ast.unparse(target))
 
     def do_If(self, node: ast.If) -> str:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if only_checks(node):
             return ""
         other = f" else {{\n{self.block(node.orelse)}}}" if node.orelse else ""
         return f"if ({self.truth(node.test)}) {{\n{self.block(node.body)}}}{other}\n"
 
     def do_While(self, node: ast.While) -> str:
         if node.orelse:
-            raise self.refuse(node, "a page has no else of a loop")
+            self.refuse(node, "the else of a loop")
         return f"while ({self.truth(node.test)}) {{\n{self.block(node.body)}}}\n"
 
     def do_For(self, node: ast.For) -> str:
         if node.orelse:
-            raise self.refuse(node, "a page has no else of a loop")
+            self.refuse(node, "the else of a loop")
         return f"for ({self.target(node.target)} of {self.of(node.iter)}) {{\n{self.block(node.body)}}}\n"
 
     def do_With(self, node: ast.With) -> str:
+        if len(node.items) > 1:
+            self.refuse(node, "several contexts in one with")
         [item] = node.items
         room = self.fresh()
         to = (
@@ -241,6 +320,8 @@ class Module:
         )
 
     def do_Try(self, node: ast.Try) -> str:
+        if node.orelse and node.finalbody:
+            self.refuse(node, "else and finally of one try")
         ran = self.fresh() if node.orelse else ""
         text = f"{ran} = false;\n" if ran else ""
         text += f"try {{\n{self.block(node.body)}{f'{ran} = true;' if ran else ''}}}"
@@ -273,7 +354,7 @@ class Module:
     def signature(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
         names = [each.arg for each in (*arguments, *a.kwonlyargs)]
         if a.vararg and (a.kwonlyargs or a.kwarg):
-            raise self.refuse(a.vararg, "a page has no keyword behind *arguments")
+            self.refuse(a.vararg, "a keyword behind *arguments")
         return f"{json.dumps(names)}{', true' if a.kwarg else ''}"
 
     def parameters(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
@@ -283,7 +364,7 @@ class Module:
         each = []
         for argument, default in (*zip(arguments, defaults), *zip(a.kwonlyargs, a.kw_defaults)):
             if isinstance(default, (ast.List, ast.Dict, ast.Set)):
-                raise self.refuse(default, "a default must not be changeable")
+                self.refuse(default, "a default that can change")
             each.append(self.local(argument.arg) + (f" = {self.of(default)}" if default is not None else ""))
         if a.vararg:
             each.append(f"...{self.local(a.vararg.arg)}")
@@ -316,7 +397,7 @@ class Module:
         bases = [ast.unparse(base) for base in node.bases]
         marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
         if set(marks) - {"dataclass"} or len(bases) > 1:
-            raise self.refuse(node, "a page has no such class")
+            self.refuse(node, "a class with a decorator or several bases")
         if bases == ["TypedDict"]:
             return f"{self.local(node.name)} = null;\n"
         if bases == ["Protocol"]:  # with what is so unless a class says otherwise
@@ -362,7 +443,7 @@ class Module:
                     f"$attribute({self.local(node.name)}, '${ast.unparse(target)}', {self.of(each.value)});\n"
                 )
             else:
-                raise self.refuse(each, "a page's class has no such line")
+                self.refuse(each, "a class with something else in it")
         annotations = {
             f.target.id: ast.unparse(f.annotation) for f in fields if isinstance(f.target, ast.Name)
         }
@@ -385,7 +466,7 @@ class Module:
         if not bases or bases[0] in FIELDLESS:
             return []
         if bases[0] not in self.dataclasses:
-            raise self.refuse(node, f"a page's dataclass must find {bases[0]}'s fields above it")
+            self.refuse(node, "a dataclass without its base's fields above it", bases[0])
         return self.dataclasses[bases[0]]
 
     def field(self, node: ast.AnnAssign) -> tuple[str, tuple[str, str], bool]:
@@ -413,7 +494,7 @@ class Module:
             text = self.routine(node.args, node.args.args, node.body, f"static ${node.name}", "", "")
             return text + "\n"
         if marks and marks != ["classmethod"]:
-            raise self.refuse(node, f"a page has no {marks[0]}")
+            self.refuse(node, "a method with a decorator", f"@{marks[0]}")
         arguments = [*node.args.posonlyargs, *node.args.args][1:]
         signatures[node.name] = [
             [each.arg for each in (*arguments, *node.args.kwonlyargs)],
@@ -425,10 +506,7 @@ class Module:
 
     # -- expressions ----------------------------------------------------------------------------------------
     def of(self, node: ast.expr) -> str:
-        way = getattr(self, f"of_{type(node).__name__}", None)
-        if way is None:
-            raise self.refuse(node, f"a page has no {type(node).__name__}")
-        return way(node)
+        return self.way("of", node)(node)
 
     def truth(self, node: ast.expr) -> str:
         """An expression as a condition."""
@@ -451,7 +529,7 @@ class Module:
             return repr(value)
         if isinstance(value, str):
             return json.dumps(value)
-        raise self.refuse(node, f"a page has no {value!r}")
+        self.refuse(node, "a constant of another kind", repr(value))
 
     def of_Name(self, node: ast.Name) -> str:
         return self.named(node, node.id)
@@ -491,7 +569,7 @@ class Module:
         return f"$dict([{', '.join(pairs)}])"
 
     def of_BinOp(self, node: ast.BinOp) -> str:
-        return f"{OPERATORS[type(node.op)]}({self.of(node.left)}, {self.of(node.right)})"
+        return f"{self.operator(node)}({self.of(node.left)}, {self.of(node.right)})"
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> str:
         if isinstance(node.op, ast.Not):
@@ -502,7 +580,7 @@ class Module:
             return f"$neg({self.of(node.operand)})"
         if isinstance(node.op, ast.Invert):
             return f"$invert({self.of(node.operand)})"
-        raise self.refuse(node, "a page has no such sign")
+        self.refuse(node, "a sign that does nothing")
 
     def of_BoolOp(self, node: ast.BoolOp) -> str:
         text = self.of(node.values[-1])
@@ -554,6 +632,8 @@ class Module:
                 parts.append(json.dumps(each.value))
             elif isinstance(each, ast.FormattedValue):
                 value = self.of(each.value)
+                if each.conversion == ord("a"):
+                    self.refuse(node, "!a")
                 value = f"$py_repr({value})" if each.conversion == ord("r") else value
                 spec = self.of(each.format_spec) if each.format_spec else '""'
                 parts.append(f"$format({value}, {spec})")
@@ -562,7 +642,7 @@ class Module:
     def of_Lambda(self, node: ast.Lambda) -> str:
         given = {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
         if node.args.vararg or node.args.kwarg:
-            raise self.refuse(node, "a page's lambda takes plain arguments")
+            self.refuse(node, "a lambda with starred arguments")
         parameters = self.parameters(node.args, node.args.args)
         self.scopes.append(given)
         self.temporary.append([])

@@ -1,6 +1,6 @@
-// Modules of Python's library, as far as what a page runs of the engine calls them: by name, for python.js.
+// Modules of Python's library and of numpy, as far as translated modules call them: by name, for python.js. numpy.js adds what takes arrays.
 import {
-  $Dict, $FIELDS, $Thing, $Tuple, $class, $dict, $f, $key, $lt, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
+  $Dict, $FIELDS, $Named, $Tuple, $class, $dict, $f, $key, $lt, $module, $mul, $add, $py_ValueError, $py_int, $py_sorted, $replaced, $setattr, $true, $tuple,
 } from "./python.js";
 
 const fault = $py_ValueError;
@@ -9,7 +9,7 @@ const real = value => Number(value);
 // -- math, itertools, functools, statistics ---------------------------------------------------------------------------------
 $module("math", {
   $inf: Infinity, $nan: NaN, $pi: Math.PI, $e: Math.E,
-  $floor: value => typeof value === "bigint" ? value : BigInt(Math.floor(value)), $ceil: value => typeof value === "bigint" ? value : BigInt(Math.ceil(value)),
+  $floor: value => typeof value === "bigint" ? value : $py_int(Math.floor(value)), $ceil: value => typeof value === "bigint" ? value : $py_int(Math.ceil(value)),
   $sqrt: value => { if (value < 0) throw fault("math domain error"); return Math.sqrt(real(value)); }, $log2: value => positive(value, Math.log2), $log10: value => positive(value, Math.log10),
   $log: value => positive(value, Math.log), $exp: value => Math.exp(real(value)),
   $isfinite: value => Number.isFinite(real(value)), $isinf: value => Math.abs(real(value)) === Infinity, $isnan: value => Number.isNaN(real(value)),
@@ -39,10 +39,10 @@ $module("itertools", {
   $pairwise: of => { const all = [...of]; return all.slice(1).map((each, i) => $tuple([all[i], each])); },
   $chain: (...several) => several.flatMap(each => [...each]),
 });
-const like = (way, other) => { way.$p = other.$p; way.$__name__ = other.$__name__ ?? other.name; return way; };
+export const $like = (way, other) => { way.$p = other.$p; way.$__name__ = other.$__name__ ?? other.name; return way; };
 const remembered = (most, typed) => way => {
   const known = new Map();
-  const found = like((...given) => {
+  const found = $like((...given) => {
     const key = given.length === 1 && typeof given[0] === "string" ? given[0] : $key($tuple(typed ? [...given, given.map(each => typeof each).join()] : given));
     if (known.has(key)) return known.get(key);
     const value = way(...given);
@@ -53,7 +53,7 @@ const remembered = (most, typed) => way => {
   found.$cache_clear = () => { known.clear(); return null; };
   return found;
 };
-$module("functools", { $lru_cache: $f((most, typed) => remembered(most ?? 128n, typed), ["maxsize", "typed"]), $cache: remembered(null), $wraps: other => way => like(way, other) });
+$module("functools", { $lru_cache: $f((most, typed) => remembered(most ?? 128n, typed), ["maxsize", "typed"]), $cache: remembered(null), $wraps: other => way => $like(way, other) });
 // The normal distribution's quantiles: Wichura's algorithm AS 241, as Python has it.
 const HORNER = (r, ...of) => of.reduce((sum, each) => sum * r + each, 0);
 function quantile(p) {
@@ -240,51 +240,10 @@ function loads(text, parse_constant = null, parse_int = null) {
 const dumped = value => typeof value === "bigint" ? String(value) : value instanceof $Dict ? `{${[...value.map.values()].map(([k, v]) => `${JSON.stringify(k)}:${dumped(v)}`).join(",")}}` : Array.isArray(value) ? `[${value.map(dumped).join(",")}]` : JSON.stringify(value);
 $module("json", { $JSONDecodeError: JSONDecodeError, $loads: $f(loads, ["text", "parse_constant", "parse_int"]), $dumps: $f(value => dumped(value), ["value", "ensure_ascii", "separators"]) });
 
-// -- the engine's own files: they come with the page ---------------------------------------------------------------------------
-let tables = {};
-export const $tables = given => { tables = given; };
-const whole = value => Array.isArray(value) ? value.map(whole) : value !== null && typeof value === "object" ? $dict(Object.entries(value).map(([key, each]) => [key, whole(each)])) : value;
-class Path {
-  constructor(name) { this.name = name; }
-  get $parent() { return new Path(this.name.slice(0, this.name.lastIndexOf("/"))); }
-  $__truediv__(name) { return new Path(`${this.name}/${name}`); }
-  $open() { return this; }
-  $__enter__() { return this; }
-  $__exit__() { return null; }
-}
-$module("pathlib", { $Path: name => new Path(name) });
-$module("tomllib", { $TOMLDecodeError: $py_ValueError, $load: file => whole(tables[file.name.replace(/^\/(?=engine\/)/, "")]) });
-$module("engine.catalog.files", {
-  $table: $f((name, kind, named = $dict()) => {
-    const found = whole(tables[`engine/catalog/${name}`]);
-    for (const [, [key, entry]] of found.map) if (entry instanceof $Dict) for (const [field, find] of named.map.values()) { const given = entry.find(field); if (given) given[1] = find(given[1]); }
-    return found;
-  }, ["name", "kind"], true),
-  $where: $f(() => "", ["name", "key", "field"]),
-});
-$module("engine.base.discovery", {
-  $modules_of: of => Object.keys($modules).filter(name => name.startsWith(`${of}.`) && !name.slice(of.length + 1).includes(".")).sort().map(name => $modules[name]),
-});
-$module("engine.base.hashing", { $once: $key });
-$module("engine.base.program", {
-  $program: $f(outputs => way => {
-    const plain = value => Array.isArray(value) ? value.map(plain) : value?.data ? [...value.data] : real(value);
-    return like((...given) => {
-      const found = way(...given.map(plain));
-      for (const pair of found.map.values()) {
-        const length = outputs.find(pair[0])[1];
-        pair[1] = length instanceof $Tuple ? real(pair[1]) : [...pair[1].map(real), ...Array(Number(length) - pair[1].length).fill(NaN)];
-      }
-      return found;
-    }, way);
-  }, [], true),
-  $in_page: loops => () => loops, $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
-});
-// A page draws its results itself: of what prints them it needs the base class, which is empty.
-$module("engine.base.printing", { $Printed: { $class: class extends $Thing {} }, $parts: { $register: way => way } });
-// A function that the widgets' compiler has written: over plain numbers, lists of them, and both by name.
-const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers)
-  : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;
+// -- programs ------------------------------------------------------------------------------------------------------------------
+// A function that the compiler of programs has written: over plain numbers, lists of them, and both by name, in a dict or a record.
+const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Named ? numbers(value.$_asdict())
+  : value instanceof $Tuple ? value.all().map(numbers) : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;
 export const $compiled = way => (...given) => {
   const found = way(...given.map(numbers));
   return found !== null && typeof found === "object" && !Array.isArray(found) ? $dict(Object.entries(found)) : found;
@@ -300,4 +259,3 @@ export const numpy = $module("numpy", {
   $ceil: value => Math.ceil(real(value)), $floor: value => Math.floor(real(value)), $sqrt: value => Math.sqrt(real(value)), $log2: value => Math.log2(real(value)),
   $ndim: () => 0n, $shape: () => $tuple([]), $arange: (...given) => Array.from({ length: Math.max(0, Math.ceil(real(given.at(-1)) - (given.length > 1 ? real(given[0]) : 0))) }, (_, i) => i + (given.length > 1 ? real(given[0]) : 0)),
 });
-export { $py_ArithmeticError, $py_hasattr, $same, $modules };

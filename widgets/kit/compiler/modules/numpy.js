@@ -1,6 +1,6 @@
-// Arrays of numbers in up to a few dimensions, as far as the search over layouts uses numpy: broadcasting, choosing, sorting. Values are doubles;
+// Arrays of numbers in up to a few dimensions, as far as translated modules use numpy: broadcasting, choosing, sorting. Values are doubles;
 // `kind` says whether they are floats (f), whole numbers (i) or truths (b).
-import { $Tuple, $f, $py_IndexError, $py_TypeError, $py_ValueError, $py_float, $tuple, $withArrays } from "./python.js";
+import { $Tuple, $f, $more, $py_IndexError, $py_TypeError, $py_ValueError, $py_float, $tuple, $withArrays } from "./python.js";
 import { numpy as plain } from "./library.js";
 
 const size = shape => shape.reduce((a, b) => a * b, 1);
@@ -191,7 +191,7 @@ function quantile(values, percent, higher) {
 // -- numpy's functions ------------------------------------------------------------------------------------------------------------
 const any = (...several) => several.some(each => each instanceof NdArray);
 const lifted = (name, way) => { const single = plain[name]; return (...given) => any(...given) ? way(...given) : single(...given); };
-Object.assign(plain, {
+$more("numpy", {
   $ndarray: { $class: NdArray },
   $array: $f((value, dtype) => array(value, dtype === undefined ? null : "f"), ["value", "dtype"]),
   $asarray: $f((value, dtype) => any(value) || Array.isArray(value) || value instanceof $Tuple ? array(value, dtype === undefined ? null : "f") : dtype === $py_float ? plainNumber(value) : value, ["value", "dtype"]),
