@@ -99,8 +99,12 @@ def _build(make: Callable, file: str | Path, key: str, entry: dict):
 
 def _load(file: str, kind: type, **named) -> dict:
     """Every entry of one TOML file. A field in ``named`` holds the key of another entry and is replaced by
-    that entry."""
-    return {key: _build(kind, file, key, entry) for key, entry in files.table(file, kind, **named).items()}
+    that entry; a list becomes a tuple, so that the entry can be hashed."""
+    found = {}
+    for key, entry in files.table(file, kind, **named).items():
+        fixed = {name: tuple(given) if isinstance(given, list) else given for name, given in entry.items()}
+        found[key] = _build(kind, file, key, fixed)
+    return found
 
 
 def _pick(kind: str, entries: dict, key: str):

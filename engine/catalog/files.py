@@ -50,8 +50,7 @@ def table(name: str, kind: Any, **named: Callable[[str], object]) -> dict[str, A
 
     ``kind`` is a dataclass or a TypedDict that says what an entry holds, several of them that say it
     together, a function that gives these for an entry, or ``list[kind]`` where an entry is a list of them. A
-    field in ``named`` holds the key of another entry and is replaced by that entry; a list becomes a tuple
-    where the annotation says so.
+    field in ``named`` holds the key of another entry and is replaced by that entry.
     """
     return {key: checked(name, key, value, kind, **named) for key, value in read(name).items()}
 
@@ -72,18 +71,9 @@ def checked(name: str | Path, key: str, value: Any, kind: Any, **named: Callable
         _require(not fault, name, key, field, f"{key!r}: {field} must be {fault}, got {given!r}")
     missing = [field for field in required if field not in value]
     _require(not missing, name, key, "", f"{key!r} is missing {', '.join(missing)}")
-    fixed = {
-        field: tuple(given) for field, given in value.items() if typing.get_origin(hints[field]) is tuple
+    return value | {
+        field: _found(find, name, key, field, value[field]) for field, find in named.items() if field in value
     }
-    return (
-        value
-        | fixed
-        | {
-            field: _found(find, name, key, field, value[field])
-            for field, find in named.items()
-            if field in value
-        }
-    )
 
 
 def where(name: str | Path, key: str = "", field: str = "") -> str:

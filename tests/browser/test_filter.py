@@ -40,10 +40,10 @@ def test_the_sources_of_a_hidden_row_are_hidden_with_it(visit, static):
     page = visit().go(f"{static}numbers/")
     catalogue = page.locator(f"{HEADING} ~ .catalogue").first
     catalogue.locator("summary").click()
-    field_of(page).fill("h20 141")
+    field_of(page).fill("spark")
     sources = catalogue.locator("details tbody tr").locator("visible=true")
     for rows in (rows_of(page).locator("visible=true"), sources):
-        expect(rows.locator("th")).to_have_text(["H20 141 GB"])
+        expect(rows.locator("th")).to_have_text(["DGX Spark (GB10)"])
 
 
 def test_a_short_table_has_no_field(visit, static):

@@ -299,6 +299,12 @@ def test_a_name_without_a_telling_word_is_no_gpu(said):
         catalog.gpu(said)
 
 
+def test_an_entry_with_names_can_be_hashed():
+    """What is computed of a GPU is remembered by the GPU."""
+    gpu = catalog.gpu("h100-sxm")
+    assert isinstance(gpu.also, tuple) and isinstance(gpu.inferred, tuple) and hash(gpu)
+
+
 def test_where_several_have_a_name_the_result_says_which_it_is():
     assert (catalog.gpu("A100").name, catalog.gpu("H100").name) == ("A100 SXM 80 GB", "H100 SXM")
 

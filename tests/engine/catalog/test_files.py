@@ -7,7 +7,6 @@ import pytest
 
 from engine import catalog
 from engine.catalog import files
-from engine.catalog.hardware import Gpu
 from engine.exam import missions
 from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import dispatch, tiling
@@ -136,13 +135,6 @@ def test_what_is_no_toml_is_told_with_its_line(spoil, wrong, words):
     said = spoil("gpus.toml", r"^hbm_bytes = .*$", wrong)
     line = line_of("gpus.toml", r"^hbm_bytes = .*$") + wrong.count("\n")
     assert said.startswith(f"engine/catalog/gpus.toml:{line}: {words}"), said
-
-
-def test_a_list_is_a_tuple_where_the_annotation_says_so():
-    """So that an entry can be hashed: what is computed of a GPU is remembered by the GPU."""
-    raw, read = files.read("gpus.toml")["h100-sxm"], files.table("gpus.toml", Gpu)["h100-sxm"]
-    assert raw["also"] == list(read["also"]) and isinstance(read["also"], tuple)
-    assert hash(Gpu("x", **read))
 
 
 def test_a_heading_that_stands_twice_is_named(tmp_path):
