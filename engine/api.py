@@ -32,6 +32,7 @@ from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
 from engine.mechanism import cost as costs
 from engine.mechanism import interconnect, reliability
+from engine.mechanism.adapters import Adapter as Adapter
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
