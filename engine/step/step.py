@@ -688,7 +688,7 @@ class Adapted(NamedTuple):
 
 
 def adapted(shape: Shape, adapter: Adapter, a: Axes, layers: Real, ends: Real) -> Adapted:
-    """This many layers with an adapter; ``ends`` are parameters of embedding and output layer, which have
+    """So many layers with an adapter; ``ends`` are parameters of embedding and output layer, which have
     none."""
     dense, routed = adapters.layer_parameters(shape, adapter, a.tp, a.ep, a.expert_tp)
     frozen_dense, frozen_routed = adapters.frozen_layer_bytes(shape, adapter)
