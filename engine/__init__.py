@@ -32,6 +32,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  in a clone; pip installs nothing 
 if TYPE_CHECKING:
     __version__: str
     from engine.api import (
+        Adapter,
         Bill,
         Collective,
         Constraints,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Adapter",
     "Bill",
     "Collective",
     "Constraints",

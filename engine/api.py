@@ -32,6 +32,7 @@ from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
 from engine.mechanism import cost as costs
 from engine.mechanism import interconnect, reliability
+from engine.mechanism.adapters import Adapter as Adapter
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
@@ -123,8 +124,8 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
     framework would give, the best changes as edited lines, the planner's best, and what was read, assumed and
     ignored by line. ``gpus`` is taken from the texts where they say it, ``gpu`` is the H100 SXM unless given.
 
-    Leaves out what the engine does not model (adapters, state on the host, drafts): the verdict then is "not
-    modelled". A text that cannot be read is a line among ``faults``, never an error.
+    Leaves out what the engine does not model (8-bit weights under an adapter, state on the host, drafts): the
+    verdict then is "not modelled". A text that cannot be read is a line among ``faults``, never an error.
 
     >>> line = "vllm serve meta-llama/Llama-3.1-70B -tp 2"
     >>> report = engine.check_launch(line, gpu="h100-sxm")

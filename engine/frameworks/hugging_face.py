@@ -5,7 +5,7 @@ huggingface/accelerate examples/config_yaml_templates/fsdp.yaml at commit 1a6af0
 torch_native_parallelism/configs/nd.yaml at 26db67d5; DeepSpeed 0.19 docs/_pages/config-json.md, with the
 error of deepspeed/runtime/config.py.
 
-Left out: adapters, quantised weights and state on the host, which are refused; and the second copy that a
+Adapters are read by ``peft``. Left out: state on the host, which is refused; and the second copy that a
 trainer loads for a reference model.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.frameworks import deepspeed
+from engine.frameworks import deepspeed, peft
 from engine.frameworks.deepspeed import HOST
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
@@ -77,26 +77,20 @@ ACCELERATE = {
     "parallelism_config.parallelism_config_cp_size": Field("cp"),
 }
 KEYS = keys_of(TRAINER)
-FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE
+FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE | peft.FIELDS
 FIELDS |= {f"fsdp_config.{prefix}{key}": field for key, field in FSDP.items() for prefix in ("fsdp_", "")}
 FIELDS |= {f"fsdp_{key}": field for key, field in FSDP.items()}
-ADAPTER = "adapters (LoRA and its relatives) are not modelled"
-UNMODELLED = deepspeed.UNMODELLED | {
-    "deepspeed_config.offload_optimizer_device": HOST,
-    "deepspeed_config.offload_param_device": HOST,
-    "fsdp_config.fsdp_offload_params": HOST,
-    "fsdp_config.offload_params": HOST,
-    "use_peft": ADAPTER,
-    "lora_r": ADAPTER,
-    "lora_rank": ADAPTER,
-    "lora_alpha": ADAPTER,
-    "peft_config": ADAPTER,
-    "adapter": ADAPTER,
-    "load_in_4bit": "quantised weights in training are not modelled",
-    "load_in_8bit": "quantised weights in training are not modelled",
-    "quantization_bit": "quantised weights in training are not modelled",
-    "pipeline_model_parallel_size": "pipelines of this trainer are not modelled",
-}
+UNMODELLED = (
+    deepspeed.UNMODELLED
+    | peft.UNMODELLED
+    | {
+        "deepspeed_config.offload_optimizer_device": HOST,
+        "deepspeed_config.offload_param_device": HOST,
+        "fsdp_config.fsdp_offload_params": HOST,
+        "fsdp_config.offload_params": HOST,
+        "pipeline_model_parallel_size": "pipelines of this trainer are not modelled",
+    }
+)
 SHARDED = {
     "full_shard": 3,
     "shard_grad_op": 2,
@@ -263,6 +257,7 @@ def training_arguments(run: ExportedRun, words: Any = Words) -> str:
     ]
     if run.loss != "plain":
         lines.append(f"{KEYS['liger']}: true\n")
+    lines.append(peft.written(run.adapter))
     return "".join(map(str, lines))
 
 
@@ -329,9 +324,6 @@ class HuggingFace(Framework):
         precision, state = recipe(d)
         kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
         d.given("deepspeed_file")
-        if (d.given("finetuning") or "full") not in ("full", "none"):
-            entry = d.settings["finetuning"].entry
-            d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
         speed = "zero" in d.settings and not d.given("fsdp")
         hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
         by = catalog.training_software(
@@ -341,7 +333,7 @@ class HuggingFace(Framework):
             overlaps="data" if hides else "",
             loss="chunked" if d.given("liger") else "plain",
         )
-        job = Job(batch, seq, state, by)
+        job = Job(batch, seq, state, by, adapter=peft.adapter(d, shape))
         return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
 
     def moves(self, launch: Launch) -> dict[str, tuple]:

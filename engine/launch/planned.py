@@ -70,6 +70,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> ExportedRun:
         recipe_of(job).gradient_bytes,
         job.software.context == "gather" and a.cp > 1,
         job.software.kernels == "eager",
+        job.adapter,
     )
 
 

@@ -356,9 +356,17 @@ def operator_bytes(shape: Shape, hidden: Real, width: Real) -> tuple[Real, Real]
 
 
 def head(
-    shape: Shape, tokens: Real, tp: Real, whole_ranks: Real, at: Chip, loss: str = "plain", chunks: Real = 8
+    shape: Shape,
+    tokens: Real,
+    tp: Real,
+    whole_ranks: Real,
+    at: Chip,
+    loss: str = "plain",
+    chunks: Real = 8,
+    frozen: bool = False,
 ) -> tuple[Real, Real]:
     """Final norm, output layer and loss: forward and backward time. They stay in 16 bits in an fp8 recipe.
+    A ``frozen`` output layer has no weight gradient.
 
     A chunked loss adds each chunk's weight gradient to the sum, which is read and written again for every
     chunk but the first; a fused one reads the logits twice and writes them once.
@@ -371,6 +379,8 @@ def head(
     norm = 4.0 * shape.hidden / whole_ranks
     read_f, read_b = FUSED_LOGIT_BYTES if loss == "fused" else LOGIT_BYTES
     again = (chunks - 1.0) * GRADIENT_SUM_BYTES * shape.hidden * vocab if loss == "chunked" else 0.0
+    if frozen:
+        weight_s, again = 0.0, 0.0
     return (
         forward_s + stream_s(tokens * (read_f * vocab + norm), at),
         input_s + weight_s + stream_s(tokens * (read_b * vocab + norm) + again, at),

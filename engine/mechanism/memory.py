@@ -21,6 +21,7 @@ from engine.mechanism import pipeline
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
+    from engine.mechanism.adapters import Adapter
     from engine.mechanism.shape import Shape
 
 # CUDA context, kernels, NCCL buffers and what the allocator cannot use. Ultra-Scale Playbook: 1 to 2 GB for
@@ -141,7 +142,11 @@ class Kept(NamedTuple):
 
 
 def layer_values(
-    model: Shape | models.Model, block: int, saves_fp8: bool = False, weighs_early: bool = False
+    model: Shape | models.Model,
+    block: int,
+    saves_fp8: bool = False,
+    weighs_early: bool = False,
+    adapter: Adapter | None = None,
 ) -> Kept:
     """Bytes that one token leaves behind in one layer; ``block`` is its kind's place among ``models.blocks``.
 
@@ -155,7 +160,8 @@ def layer_values(
     others need stays in 16: the inputs of norms and activation functions, the attention's operands and
     output, the router's input. Leaves out the scales of blocks (3 % more). With ``weighs_early`` a token's
     weight for an expert multiplies inside the activation function (Megatron-Core's ``weighted_swiglu``),
-    so that what the expert puts out is not needed again.
+    so that what the expert puts out is not needed again. With an ``adapter`` the layer's own weights are
+    frozen (``Adapter.kept``).
     """
     attention, mlp, _ = models.blocks(model)[block][1]
     moe = models.is_routed(mlp)
@@ -171,7 +177,7 @@ def layer_values(
         inside, activated = (inner - saved) * routed + mlp.top_k * copies * model.hidden, saved * routed
         shared = mlp.shared_experts * inner * mlp.shared_width
         shared = shared + ops.where(mlp.shared_experts > 0, again * model.hidden, 0)
-    return Kept(
+    found = Kept(
         (4 + 2 * model.dropout) * model.hidden,
         (2 * saved + router) * model.hidden,
         2 * (attention.heads * attention.qk_dim + keys),
@@ -180,17 +186,22 @@ def layer_values(
         activated,
         shared,
     )
+    return found if adapter is None else adapter.kept(found, attention, mlp, model.hidden, weighs_early)
 
 
 def layer_parts(
-    model: Shape | models.Model, block: int, saves_fp8: bool = False, weighs_early: bool = False
+    model: Shape | models.Model,
+    block: int,
+    saves_fp8: bool = False,
+    weighs_early: bool = False,
+    adapter: Adapter | None = None,
 ) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
     the MLP's. The last two are split. A Shape has them computed already."""
     known = getattr(model, "kept_values", None)
-    if known is not None and not (saves_fp8 or weighs_early):
+    if known is not None and not (saves_fp8 or weighs_early) and adapter is None:
         return known[block]
-    kept = layer_values(model, block, saves_fp8, weighs_early)
+    kept = layer_values(model, block, saves_fp8, weighs_early, adapter)
     return (kept.inputs + kept.norms, kept.projected + kept.attended, kept.mlp + kept.activated + kept.shared)
 
 
@@ -204,6 +215,7 @@ def dropped_per_token(
     modules: tuple[str, ...],
     saves_fp8: bool = False,
     weighs_early: bool = False,
+    adapter: Adapter | None = None,
 ) -> Real:
     """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of a kind.
 
@@ -218,7 +230,7 @@ def dropped_per_token(
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 1, flash=flash)
     attention, mlp, _ = models.blocks(model)[block][1]
-    kept = layer_values(model, block, saves_fp8, weighs_early)
+    kept = layer_values(model, block, saves_fp8, weighs_early, adapter)
     latents = 2 * (attention.q_lora + attention.kv_lora + attention.rope_dim)
     whole = kept.norms if "layernorm" in modules else 0
     split = 0
@@ -284,6 +296,7 @@ def kept_per_token(
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
+    adapter: Adapter | None = None,
 ) -> Real:
     """Bytes that one token leaves behind in one layer of a kind; ``ranks_of_whole`` divides the tensors that
     plain tensor parallelism does not split."""
@@ -291,7 +304,7 @@ def kept_per_token(
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 3, recompute=recompute)
         check.between(0, 1, flash=flash)
-    whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early)
+    whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early, adapter)
     scores = _score_bytes(model, models.blocks(model)[block][1][0], seq, recompute, flash)
     kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)

@@ -24,6 +24,7 @@ from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, sta
 
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
+    from engine.mechanism.adapters import Adapter
 
 
 MODERN = Job(1, 1)  # today's software; a case has its own sizes
@@ -107,6 +108,7 @@ class ExportedRun(NamedTuple):
     gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
     eager: bool = False  # kernels as PyTorch runs them uncompiled, where the framework brings none of its own
+    adapter: Adapter | None = None  # what alone is trained
 
     @property
     def steps(self) -> Real:

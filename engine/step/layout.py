@@ -20,7 +20,8 @@ from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import TrainingSoftware
-from engine.mechanism import compute, flops, memory, offload
+from engine.mechanism import adapters, compute, flops, memory, offload
+from engine.mechanism.adapters import Adapter
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
@@ -48,7 +49,7 @@ class Job:
     (16, bf16 with Adam, unless given). ``software`` is what the program does beside the model: a key of the
     catalogue, or one that ``engine.software`` gave, with what you change in it. ``imbalance`` is the fullest
     expert rank's load over the mean. ``mtp`` multi-token prediction modules add a layer, a projection and a
-    loss each.
+    loss each. With an ``adapter`` (LoRA) the model is frozen, and the recipe's bytes are the adapter's.
 
     >>> recipe = engine.recipe("fp8-lm")
     >>> mine = engine.software("megatron-core-0.8", loss="fused")
@@ -62,6 +63,7 @@ class Job:
     software: TrainingSoftware = field(default_factory=catalog.modern)  # or the key of one
     imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
+    adapter: Adapter | None = None  # what alone is trained; None for the whole model
 
     def __post_init__(self) -> None:
         if isinstance(self.software, str):
@@ -72,6 +74,11 @@ class Job:
         if not isinstance(self.software, TrainingSoftware):
             raise ValueError(f"software must be a program that trains, or its key, got {self.software!r}")
         check.between(1, 1000, imbalance=self.imbalance)
+        if self.adapter is not None:
+            if not isinstance(self.adapter, Adapter):
+                raise ValueError(f"adapter must be an engine.Adapter, or None, got {self.adapter!r}")
+            if self.mtp:
+                raise ValueError(f"mtp must be 0 with an adapter, got {self.mtp}")
 
 
 @dataclass(frozen=True)
@@ -213,6 +220,8 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
     legality.require(facts(model, job, layout))
     legality.require_mixers(model, a.tp, a.cp)
+    if job.adapter:
+        adapters.require(model, job.adapter)
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)
@@ -331,6 +340,8 @@ class Estimate(printing.Printed):
             outside.append("schedule")
         if a.offload != "none":
             outside.append("offload")
+        if self.job.adapter:
+            outside.append("adapter")
         if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
             outside.append("mfu")
         return tuple(outside)
@@ -350,11 +361,26 @@ class Estimate(printing.Printed):
         """Tokens per second, over all GPUs."""
         return self.tokens / self.step_s
 
+    @property
+    def trained_params(self) -> int:
+        """Parameters that the step changes: all of the model's, or the adapter's."""
+        if self.job.adapter:
+            return int(adapters.trained_parameters(self.model, self.job.adapter))
+        return int(shape(self.model).total_params)
+
+    def _training_flops_per_token(self, causal: bool) -> float:
+        """Model FLOPs of a token: 4 for each frozen weight and 6 for each that is trained."""
+        size = shape(self.model)
+        found = float(flops.training_flops_per_token(size, float(self.job.seq), causal))
+        if self.job.adapter:
+            found -= float(adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params))
+        return found
+
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
         """Model FLOPs per GPU and second, counting causal attention as causal or over the whole sequence
-        (PaLM, Megatron)."""
+        (PaLM, Megatron). Under an adapter those that its training needs."""
         size, seq = shape(self.model), float(self.job.seq)
-        per_token = float(flops.training_flops_per_token(size, seq, causal))
+        per_token = self._training_flops_per_token(causal)
         if self.job.mtp:
             per_token += self.job.mtp * float(flops.mtp_flops_per_token(size, seq, causal))
         return per_token * self.tokens_per_s / self.layout.gpus
@@ -389,6 +415,8 @@ class Estimate(printing.Printed):
             hardware = flops.training_flops_per_token(size, seq, causal) + again
         else:
             hardware = flops.hardware_flops_per_token(size, seq, causal, code)
+        if self.job.adapter:
+            hardware = hardware - adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params)
         if self.job.mtp:
             hardware = hardware + self.job.mtp * flops.mtp_flops_per_token(size, seq, causal)
         return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
@@ -425,6 +453,7 @@ class Estimate(printing.Printed):
     def as_dict(self) -> dict:
         """All figures of the estimate, under the keys that the command line prints."""
         times = self.time_s
+        trained = {"trained_parameters": self.trained_params} if self.job.adapter else {}
         return {
             "model": self.model.key,
             "gpu": self.at.gpu.key,
@@ -433,6 +462,7 @@ class Estimate(printing.Printed):
             "software": self.job.software.key,
             "layout": layout_dict(self.layout),
             "parameters": int(shape(self.model).total_params),
+            **trained,
             "step_s": self.step_s,
             "band_s": list(self.band_s),
             "extrapolates": list(self.extrapolates),

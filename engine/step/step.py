@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
 from engine.base.types import Real
-from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
+from engine.mechanism import adapters, compute, experts, memory, pipeline, sequence, sharding
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -23,6 +23,7 @@ from engine.mechanism.wires import scaled
 
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
+    from engine.mechanism.adapters import Adapter
     from engine.mechanism.interconnect import Wires
     from engine.mechanism.matmul import Chip
     from engine.mechanism.offload import Offload
@@ -174,7 +175,13 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     attention = (attention_s,) * len(shape.attended)
     if by.flash and len(attention) > 1 and not ops.is_zero(a.cp - 1.0):
         attention = compute.attention_by_kind(shape, tokens, a.seq, a.tp, at, by.kernels)
-    head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, by.loss, by.loss_chunks)
+    frozen = ()
+    if job.adapter:
+        frozen = (True,)
+        forward_s, backward_s, weight_gradient_s = adapted_s(
+            shape, job.adapter, at, a, tokens, job.imbalance, forward_s, backward_s - weight_gradient_s
+        )
+    head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, by.loss, by.loss_chunks, *frozen)
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
@@ -190,6 +197,22 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         head_f,
         head_b,
     )
+
+
+def adapted_s(
+    shape: Shape,
+    adapter: Adapter,
+    at: Chip,
+    a: Axes,
+    tokens: Real,
+    imbalance: Real,
+    forward_s: Real,
+    input_gradient_s: Real,
+) -> tuple[Real, Real, Real]:
+    """A layer with an adapter: forward, backward, and the part of it for weight gradients, which are the
+    adapter's alone. The frozen matrices have a forward pass and the gradient of their input."""
+    own = adapters.layer_s(shape, adapter, tokens, a.tp, a.ep, a.expert_tp, imbalance, at)
+    return forward_s + own.forward_s, input_gradient_s + own.backward_s, own.weight_gradient_s
 
 
 def attending(at: Chip, job: Job) -> Chip:
@@ -275,6 +298,8 @@ def launched_s(
     """
     by = job.software
     dense_s, experts_s = compute.issued_s(shape, at)
+    if job.adapter:
+        dense_s = dense_s + adapters.kernels(shape, job.adapter) * at.issue_s
     if by.launches == "blocking":
         both_s = dense_s + experts_s
         return both_s, (2.0 + again) * both_s
@@ -402,9 +427,11 @@ def data_exposed_s(
     routed: Real,
     layer: LayerSeconds,
     micro_batches: Real,
+    frozen: tuple[Real, Real] | None = None,
 ) -> Real:
     """Data parallelism: gradients and sharded state, for the dense parameters and the experts of a stage with
-    this many layers, without what FSDP copies.
+    this many layers, without what FSDP copies. ``frozen`` are the bytes of both that are never sent, unless
+    ZeRO-3 gathers them for a layer, in the format in which they are stored.
 
     Gradients are sent during the last backward pass. A stage with v chunks has all but one of them ready
     while the others still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide
@@ -417,12 +444,16 @@ def data_exposed_s(
     groups = [(dense, shard, a.tp, 1.0)]
     if shape.routed:
         groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
+    each_layer = groups  # gathered for each layer by ZeRO-3
+    if frozen:
+        held = zip(groups, frozen)
+        each_layer = [(g[0] + stored / sharding.weight_bytes(recipe), *g[1:]) for g, stored in held]
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
     parts = net if by.zero_nics == 1.0 else scaled(net, nic=by.zero_nics)
     free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
     # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
     known: dict[tuple, Real] = {}
-    alike = ops.is_zero(sharding.weight_bytes(recipe) - sharding.gradient_bytes(recipe))
+    alike = not frozen and ops.is_zero(sharding.weight_bytes(recipe) - sharding.gradient_bytes(recipe))
     gather_s = sharding.scatter_s if alike else sharding.gather_s
 
     def sent(cost_s, by_layer=False):
@@ -430,7 +461,7 @@ def data_exposed_s(
         if found is None:
             pieces, over = layers if by_layer else 1.0, net if cost_s is sharding.reduce_s else parts
             found = 0.0
-            for params, ranks, stride, there in groups:
+            for params, ranks, stride, there in each_layer if by_layer and cost_s is gather_s else groups:
                 found = found + there * cost_s(params, ranks, stride, recipe, pieces, over)
             known[cost_s, by_layer] = found
         return found
@@ -471,13 +502,16 @@ def data_exposed_s(
 
 
 class Stage(NamedTuple):
-    """One pipeline stage on one of its GPUs, whatever the ZeRO stage."""
+    """One pipeline stage on one of its GPUs, whatever the ZeRO stage. Under an adapter the parameters are
+    the adapter's."""
 
     whole: Real  # parameters that the GPU has without ZeRO
     sharded: Real  # parameters that it has if ZeRO shares out all of them
     kept_bytes: Real  # activations of its layers
     sent_bytes: Real  # outputs that are kept although they have been sent
     logits_bytes: Real
+    frozen_bytes: Real = 0.0  # weights that are not trained, without ZeRO …
+    frozen_sharded_bytes: Real = 0.0  # … and if stage 3 shares them out
 
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
@@ -502,9 +536,13 @@ class Stages:
         weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
         working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
         found = []
-        for whole, sharded, kept_bytes, sent_bytes, logits_bytes in (self.first, self.second, self.last):
+        for one in (self.first, self.second, self.last):
+            whole, sharded, kept_bytes, sent_bytes, logits_bytes, frozen, frozen_sharded = one
+            held_weights = ops.where(weights, sharded, whole) * weight_bytes
+            if not ops.is_zero(frozen):
+                held_weights = held_weights + ops.where(weights, frozen_sharded, frozen) * plan.weight_copies
             held = (
-                ops.where(weights, sharded, whole) * weight_bytes,
+                held_weights,
                 ops.where(gradients, sharded, whole) * gradient_bytes,
                 ops.where(optimizer, sharded, whole) * optimizer_bytes,
                 kept_bytes + (working_bytes + sent_bytes + logits_bytes),
@@ -566,6 +604,11 @@ def stages(
         working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
     expert_ranks = a.ep * a.expert_tp
     layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
+    gathered = 2.0 * recipe.weight_bytes * layer_params
+    if job.adapter:
+        of_the_layer = adapted(shape, job.adapter, a, 1.0, 0.0)
+        gathered = 2.0 * (recipe.weight_bytes * of_the_layer.params + of_the_layer.frozen_bytes)
+        working = working + adapters.unpacked_bytes(shape, job.adapter, a.tp)
     own = by.kernels != "library"
     logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, by.loss, by.loss_chunks, own)
     first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
@@ -606,6 +649,11 @@ def stages(
             of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
         dense = (layers * shape.dense_params_per_layer + params) / a.tp
         routed = layers * shape.routed_params_per_layer / expert_ranks
+        frozen = ()
+        if job.adapter:
+            mine = adapted(shape, job.adapter, a, layers, params)
+            dense, routed = mine.dense, mine.routed
+            frozen = mine.frozen_bytes, mine.frozen_dense / shard + mine.frozen_routed / expert_shard
         found.append(
             Stage(
                 dense + routed,
@@ -613,9 +661,43 @@ def stages(
                 a.offload.on_gpu(of_layer, layers, flight) if a.offload else of_layer * held,
                 flight * sent_bytes,
                 logits_bytes,
+                *frozen,
             )
         )
-    return Stages(found[0], found[1], found[2], working, 2.0 * recipe.weight_bytes * layer_params)
+    return Stages(found[0], found[1], found[2], working, gathered)
+
+
+class Adapted(NamedTuple):
+    """The layers and the ends of a stage on one GPU, without ZeRO: parameters that an adapter trains, and
+    bytes of what is frozen."""
+
+    dense: Real
+    routed: Real
+    frozen_dense: Real
+    frozen_routed: Real
+
+    @property
+    def params(self) -> Real:
+        """All that is trained."""
+        return self.dense + self.routed
+
+    @property
+    def frozen_bytes(self) -> Real:
+        """All that is not."""
+        return self.frozen_dense + self.frozen_routed
+
+
+def adapted(shape: Shape, adapter: Adapter, a: Axes, layers: Real, ends: Real) -> Adapted:
+    """So many layers with an adapter; ``ends`` are parameters of embedding and output layer, which have
+    none."""
+    dense, routed = adapters.layer_parameters(shape, adapter, a.tp, a.ep, a.expert_tp)
+    frozen_dense, frozen_routed = adapters.frozen_layer_bytes(shape, adapter)
+    return Adapted(
+        layers * dense,
+        layers * routed,
+        (layers * frozen_dense + ends * adapter.rest_bytes) / a.tp,
+        layers * frozen_routed / (a.ep * a.expert_tp),
+    )
 
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
@@ -639,12 +721,30 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
     kept = 0.0
     for block, share in enumerate(shape.block_shares):
         stored = memory.kept_per_token(
-            shape, a.seq, a.tp, whole_ranks, recompute, by.flash, block, by.saves_fp8, by.weighs_early
+            shape,
+            a.seq,
+            a.tp,
+            whole_ranks,
+            recompute,
+            by.flash,
+            block,
+            by.saves_fp8,
+            by.weighs_early,
+            job.adapter,
         )
         kept = kept + share * stored
         if a.modules:
             dropped = memory.dropped_per_token(
-                shape, a.seq, a.tp, whole_ranks, by.flash, block, a.modules, by.saves_fp8, by.weighs_early
+                shape,
+                a.seq,
+                a.tp,
+                whole_ranks,
+                by.flash,
+                block,
+                a.modules,
+                by.saves_fp8,
+                by.weighs_early,
+                job.adapter,
             )
             kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
     return (kept + gathered_per_token(shape, job, a, recompute)) * tokens
@@ -661,6 +761,8 @@ def gathered_per_token(shape: Shape, job: Job, a: Axes, recompute: Real) -> Real
     if by.kernels == "library" or "tensor" in by.overlaps or not by.sequence_parallel:
         return 0.0
     kept = ops.where((recompute == memory.FULL) | (recompute == memory.BY_MODULE), 0.0, 1.0)
+    if job.adapter:  # a gathered input is read again for the gradient of A alone
+        kept = kept * job.adapter.gathered_blocks / 2.0
     return kept * shape.all_reduces * 2.0 * shape.hidden * (1.0 - 1.0 / a.tp)
 
 
@@ -750,19 +852,28 @@ def seconds(
     by = job.software
     work = worked(shape, job, at, a, tokens, micro_batches, stage, own)
     layers = work.before_last
-    other_s = messages_s(shape, job, net, a, tokens, micro_batches) + tied_s(shape, recipe, net, a)
-    dense = (
-        layers * shape.dense_params_per_layer
-        + ops.where(
-            (a.pp > 1.0) & (a.plan.folded < 1.0),
-            shape.last_stage_params,
-            shape.embedding_params + shape.head_params,
-        )
-    ) / a.tp
+    other_s = messages_s(shape, job, net, a, tokens, micro_batches)
+    if not job.adapter:  # which leaves the embedding as it is
+        other_s = other_s + tied_s(shape, recipe, net, a)
+    ends = ops.where(
+        (a.pp > 1.0) & (a.plan.folded < 1.0),
+        shape.last_stage_params,
+        shape.embedding_params + shape.head_params,
+    )
+    dense = (layers * shape.dense_params_per_layer + ends) / a.tp
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
-    data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)
+    frozen, frozen_bytes = (), 0.0
+    if job.adapter:
+        mine = adapted(shape, job.adapter, a, layers, ends)
+        dense, routed, frozen_bytes = mine.dense, mine.routed, mine.frozen_bytes
+        frozen = ((mine.frozen_dense, mine.frozen_routed),)
+    data_s = data_exposed_s(
+        shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches, *frozen
+    )
     if by.fsdp:
         copied = micro_batches * (dense + routed) * sharding.FSDP_BYTES[by.fsdp]
+        if frozen and by.fsdp == "each":  # out of the buffer, forward and backward, read and written
+            copied = copied + micro_batches * 4.0 * frozen_bytes
         data_s = data_s + ops.where(a.zero >= 3.0, copied / at.memory_bytes_per_s, 0.0)
     shard, expert_shard = shards(a)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)

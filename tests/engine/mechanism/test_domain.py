@@ -50,6 +50,7 @@ DOMAIN = dict(
     precision=st.sampled_from(hardware.PRECISIONS),
     ranks=st.integers(2, 10**6),
     stage=st.just(0),
+    adapter=st.none(),  # see test_adapters.py; a model with linear attention has none
     loss=st.sampled_from(["plain", "chunked", "fused"]),
     pytorch=st.booleans(),
     modules=st.sampled_from([(), ("layernorm",), ("mlp", "moe_act"), ("moe",), ("core_attn",)]),
@@ -85,7 +86,7 @@ DOMAIN = dict(
     ratio=wide,
 )
 MAY_BE_MINUS_ONE = {"first_wall"}
-THINGS = {"modules", "model", "recipe", "gpu", "precision", "block", "saves_fp8", "weighs_early"}
+THINGS = {"modules", "model", "recipe", "gpu", "precision", "block", "saves_fp8", "weighs_early", "adapter"}
 VECTORS = {"ceilings", "ratios", "loads"}
 
 
@@ -122,6 +123,7 @@ GOOD = dict(
     block=0,
     saves_fp8=False,
     weighs_early=False,
+    adapter=None,
     stage=0,
     ceilings=np.ones(3),
     ratios=np.ones(4),
