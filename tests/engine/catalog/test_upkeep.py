@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 
 from engine.catalog import upkeep
-from engine.catalog.upkeep import Entry, lines, needs
+from engine.catalog.upkeep import CatalogueEntry, lines, needs
 
 TODAY = date(2026, 11, 30)
-FRESH = Entry("gpus", "fresh", "a datasheet", "2025-11-30", "", "")
+FRESH = CatalogueEntry("gpus", "fresh", "a datasheet", "2025-11-30", "", "")
 OLD = FRESH._replace(key="old", checked="2025-11-29")
 UNSOURCED = FRESH._replace(key="unsourced", source=" ")
 UNCONFIRMED = FRESH._replace(key="unconfirmed", checked="", note="by hand; not confirmed: the cache")
