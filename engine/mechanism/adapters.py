@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine.base import check, ops
 from engine.base.types import Real
 from engine.calibration.products import trained_product_s
-from engine.catalog import models
+from engine.catalog import models, stored
 from engine.catalog.layers import COLUMN, ROW, WHOLE
 from engine.mechanism.matmul import Chip, stream_s
 
@@ -27,16 +27,7 @@ if TYPE_CHECKING:
     from engine.mechanism.memory import Kept
     from engine.mechanism.shape import Shape
 
-BLOCK, SCALES = 64, 256  # weights that share a scale, and scales that share a scale of their own
-# Bytes of a frozen weight. NF4: 4 bits, and an fp32 scale for each block, 4.5 bits in all. Double
-# quantisation stores the scales in 8 bits, with an fp32 scale for each 256 of them: 4 + 8/64 + 32/(64·256) =
-# 4.127 bits (arXiv:2305.14314 section 3). fp8: its scales, one for 128×128 weights, are left out.
-BASE_BYTES = {
-    "bf16": 2.0,
-    "fp8": 1.0,
-    "nf4": (4 + 32 / BLOCK) / 8,
-    "nf4-double": (4 + 8 / BLOCK + 32 / (BLOCK * SCALES)) / 8,
-}
+BASE_BYTES = {base: stored.BYTES[base] for base in ("bf16", "fp8", "nf4", "nf4-double")}  # of a frozen weight
 REST_BYTES = {"bf16": 2.0, "fp32": 4.0}
 KINDS = ("lora", "dora")
 ALL_LINEAR = "all-linear"
