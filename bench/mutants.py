@@ -27,6 +27,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -372,10 +373,7 @@ def run(names: list[str], seed: int, each: int | None) -> list[Verdict]:
     kept, now, verdicts = Kept("kills"), int(time.time()), []
     settled = known(mutants, kept, versions)
     print(f"{len(mutants)} mutants, {len(settled)} of them settled before.", flush=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as name,
-        ProcessPoolExecutor(mp_context=get_context("fork")) as pool,
-    ):
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name, one_for_each_core() as pool:
         folder = Path(name).resolve()
         reach = reached(pool, folder, versions)
         new = [mutant for mutant in mutants if mutant not in settled]
@@ -390,6 +388,16 @@ def run(names: list[str], seed: int, each: int | None) -> list[Verdict]:
             verdicts.append(found)
             say(found)
     return verdicts
+
+
+@contextlib.contextmanager
+def one_for_each_core() -> Iterator[ProcessPoolExecutor]:
+    """Processes that try mutants; whatever ends the run, what they have not begun is dropped."""
+    pool = ProcessPoolExecutor(mp_context=get_context("fork"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def key(mutant: Mutant) -> str:
