@@ -40,7 +40,7 @@ def test_prompts_have_a_pool_of_their_own_unless_one_is_asked_for():
     ],
 )
 def test_the_largest_batch_is_that_of_what_forms_one(replica, words):
-    """A replica forms one batch, a pipeline one for each stage, and with data parallelism each GPU its own."""
+    """A replica forms one batch, a pipeline one for each stage, and each GPU its own if data are parallel."""
     found = Deployment(
         *("mixtral-8x7b", "h100-sxm", replica, 2, 0, "bf16", "bf16", 2048, 64, None, 4096),
         *(Load(1), Limits(1.0, 0.05), Measured(0.5, 0.01, 0.03, 0.001, 0.02, 1000)),
