@@ -19,7 +19,7 @@ from engine.launch.texts import parts
 
 ADDED = "TrainingArguments"  # a text of one's own, where none of those given can hold a setting
 LONGEST_LINE = 200
-HALVED_AND_DOUBLED = ("tp", "pp", "cp", "ep", "micro_batch")
+STEPS = {"tp": (0.5, 2), "pp": (0.5, 2), "cp": (0.5, 2), "ep": (0.5, 2), "micro_batch": (0.5, 2)}
 INTERLEAVES = (1, 2, 4)
 SHARES, CACHES = (0.95,), ("fp8",)
 
@@ -72,9 +72,9 @@ def moves(launch: Launch, longest: int = 0) -> list[tuple[str, object]]:
         return []
     allowed = frameworks()[launch.framework].moves(launch)
     found = []
-    for name in HALVED_AND_DOUBLED:
+    for name, steps in STEPS.items():
         if name in allowed and (name != "ep" or launch.model.experts):
-            to = [getattr(a, name) / 2, getattr(a, name) * 2]
+            to = [getattr(a, name) * step for step in steps]
             found += [(name, int(value)) for value in to if value >= 1 and value == int(value)]
     found += [
         ("interleave", v) for v in INTERLEAVES if "interleave" in allowed and a.pp > 1 and v != a.interleave
