@@ -242,12 +242,12 @@ def reached(pool: ProcessPoolExecutor, folder: Path, versions: dict[str, str]) -
     new = [file for file, version in versions.items() if version not in kept.found]
     if new:
         print(f"Noting which test calls which function, for {len(new)} files (once) ...", flush=True)
-        kept.found |= {versions[file]: {} for file in new}
         shares = [new[i::SHARES] for i in range(min(SHARES, len(new)))]
-        for found in pool.map(partial(noted, folder), shares):
+        for share, found in zip(shares, pool.map(partial(noted, folder), shares)):
+            kept.found |= {versions[file]: {} for file in share}
             for test, known in found.items():
                 kept.found[versions[test.split("::")[0]]][test] = known
-        kept.save()
+            kept.save()
     return {test: known for version in versions.values() for test, known in kept.found[version].items()}
 
 
