@@ -4,15 +4,17 @@
     python -m bench.mutants step gpus.toml      these alone;  --each 20 for so many of each
     python -m bench.mutants --seed 7            others, by another lot
 
-Works in a copy of the tree, never in the tree itself. A first run of the tests records which functions each
-test calls (kept in build/mutants until engine or tests change); each mutant is then run against the tests
-that reach it, its module's own and the quickest first. Exits with 1 if a mutant survives that
+Each core has a process with a copy of the tree; the tree itself is never touched. A first run of the tests
+records which functions each test calls; each mutant is then run against the tests that reach it, its module's
+own and the quickest first. What was found is kept in build/mutants until the engine or the test in question
+changes, so that an interrupted run goes on where it stopped. Exits with 1 if a mutant survives that
 ``bench/equivalents.toml`` does not explain.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -25,7 +27,11 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench import mutations, tally
@@ -46,13 +52,19 @@ COPIED = (
     "kernels",
     "bench",
     "docs",
+    "pyproject.toml",
+    "mkdocs.yml",
+    "README.md",
+    "CONTRIBUTING.md",
+    "Makefile",
 )
 SITES_A_MUTANT, FEWEST, MOST = 80, 2, 5
 MEMORY_BYTES = 6 * 2**30
-PATIENCE_S, SLOWER = (
-    60,
-    5,
-)  # time limit of a mutant, and the factor over what its tests took in the first run
+# a mutant may compute for so long, and this factor over what its tests took in the first run: else it loops
+PATIENCE_S, SLOWER = 30, 5
+STUCK_S = 3600  # and a run may last so long by the clock, in case it waits for what never comes
+FIRST_TESTS, NEXT_TESTS, SLOW_S = 15, 60, 1.0
+SHARES = 16  # of the files of tests, in the first run: each is a process that imports the engine
 CATALOGUE_TESTS = ("test_catalog", "test_tables")
 BIG_TABLES = ("gpus", "models", "nodes", "links", "prices", "recipes")  # every other test names these
 PLUGINS_OFF = ("-p", "no:cacheprovider", "-p", "no:xdist")
@@ -68,33 +80,38 @@ class Verdict:
 
 
 # -- a separate process for each run -------------------------------------------------------------------------
-def in_child(tree: Path, work, limit_s: float) -> dict | None:
+def in_child(tree: Path, work) -> dict | None:
     """The result of ``work()`` in a fork that runs in ``tree``, with nothing of the engine imported yet; None
-    if it exceeded the time limit or died."""
+    if it died or exceeded its limits."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
         _work(tree, work, read, write)
     os.close(write)
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    with open(read, encoding="utf-8") as answer:
-        text = answer.read()
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    os.waitpid(child, 0)
+    signal.signal(signal.SIGALRM, lambda *_: os.killpg(child, signal.SIGKILL))
+    signal.alarm(STUCK_S)
+    try:
+        with open(read, encoding="utf-8") as answer:
+            text = answer.read()
+    finally:
+        signal.alarm(0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # and the programs that its tests have left running
+        os.waitpid(child, 0)
     return json.loads(text) if text else None
 
 
 def _work(tree: Path, work, read: int, write: int) -> None:
     try:
         os.close(read)
+        os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         os.chdir(tree)
         sys.path[0] = str(tree)
         os.environ["PYTHONPATH"] = str(tree)
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(quiet, stream)
         try:
             found = json.dumps(work())
         except Exception as error:
@@ -103,6 +120,26 @@ def _work(tree: Path, work, read: int, write: int) -> None:
             answer.write(found)
     finally:
         os._exit(0)
+
+
+def allow(seconds: float) -> None:
+    """Have this process killed, and any that it starts, once it has computed for this much longer. Time by
+    the clock would also run out on a busy machine, and the mutant would count as noticed."""
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds), most))
+
+
+def own_copy(folder: Path) -> Path:
+    """The copy of the tree that belongs to this process, made when it is first asked for."""
+    tree = folder / str(os.getpid())
+    if not tree.exists():
+        tree.mkdir()
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif (ROOT / name).exists():
+                shutil.copy2(ROOT / name, tree / name)
+    return tree
 
 
 class Settled:
@@ -160,42 +197,58 @@ class Reach:
             self.found[report.nodeid] = [report.duration, calls]
 
 
-def reached(tree: Path, files: list[str]) -> dict[str, list]:
-    """{test: [seconds, functions it calls]} for all passing tests, from a monitored run; a file's results are
-    kept while neither it nor the engine changes."""
+def noted(folder: Path, files: list[str]) -> dict[str, list]:
+    """{test: [seconds, functions it calls]} for the passing tests of some files, from a monitored run."""
+    tree = own_copy(folder)
 
-    def digest(*sources: Path) -> str:
-        return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    def work():
+        import pytest
 
-    engine = sorted(path for path in (tree / "engine").rglob("*") if path.suffix in (".py", ".toml", ".json"))
-    kept = KEPT / f"reach-{digest(*engine)}.json"
-    known = json.loads(kept.read_text()) if kept.exists() else {}
-    names = {file: f"{file} {digest(tree / file)}" for file in files}
-    new = [file for file in files if names[file] not in known]
-    if new:
-        print(
-            f"Noting which test calls which function of the engine, for {len(new)} files (once) ...",
-            flush=True,
+        watcher = Reach(tree)
+        sys.settrace(watcher.watch)
+        code = pytest.main(["-q", *PLUGINS_OFF, *files], plugins=[Settled(), watcher])
+        return watcher.found if code == pytest.ExitCode.OK else {"trouble": str(code)}
+
+    found = in_child(tree, work)
+    if found is None or "trouble" in found:
+        raise RuntimeError(f"{', '.join(files)} could not be run in the copy: {found}")
+    return found
+
+
+def digest(*sources: Path) -> str:
+    """A name for what these files hold."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+
+
+class Kept:
+    """A file of build/mutants: what was found about this engine, by name."""
+
+    def __init__(self, what: str):
+        parts = sorted(
+            [*ROOT.glob("engine/**/*.*"), *ROOT.glob("tests/engine/**/*.*"), *ROOT.glob("tests/*.py")]
         )
+        fixed = [p for p in parts if p.suffix in (".py", ".toml", ".json") and not p.name.startswith("test_")]
+        self.path = KEPT / f"{what}-{digest(*fixed)}.json"
+        self.found = json.loads(self.path.read_text()) if self.path.exists() else {}
 
-        def work():
-            import pytest
-
-            watcher = Reach(tree)
-            sys.settrace(watcher.watch)
-            pytest.main(["-q", *PLUGINS_OFF, *new], plugins=[Settled(), watcher])
-            return watcher.found
-
-        found = in_child(tree, work, 3600)
-        if not found or "trouble" in found:
-            sys.exit(f"The tests could not be run in the copy: {found}")
-        for file in new:
-            known[names[file]] = {
-                test: noted for test, noted in found.items() if test.startswith(f"{file}::")
-            }
+    def save(self) -> None:
         KEPT.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(known))
-    return {test: noted for file in files for test, noted in known[names[file]].items()}
+        self.path.write_text(json.dumps(self.found))
+
+
+def reached(pool: ProcessPoolExecutor, folder: Path, versions: dict[str, str]) -> dict[str, list]:
+    """{test: [seconds, functions it calls]} for all passing tests of the files."""
+    kept = Kept("reach")
+    new = [file for file, version in versions.items() if version not in kept.found]
+    if new:
+        print(f"Noting which test calls which function, for {len(new)} files (once) ...", flush=True)
+        shares = [new[i::SHARES] for i in range(min(SHARES, len(new)))]
+        for share, found in zip(shares, pool.map(partial(noted, folder), shares)):
+            kept.found |= {versions[file]: {} for file in share}
+            for test, known in found.items():
+                kept.found[versions[test.split("::")[0]]][test] = known
+            kept.save()
+    return {test: known for version in versions.values() for test, known in kept.found[version].items()}
 
 
 def names_in(test_file: Path) -> set[str]:
@@ -208,10 +261,10 @@ def module_of(path: str) -> str:
     return "catalog" if path.endswith((".toml", "catalog/__init__.py")) else Path(path).stem
 
 
-def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[list[str]]:
-    """The tests for a mutant in the order in which they are run, its module's own and the quickest first:
-    those that reach its function. Code outside of functions, or kept from an earlier call, is covered by the
-    files that name the module or the table."""
+def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[tuple[float, list[str]]]:
+    """The tests for a mutant in the order in which they are run, each batch with the time that it may take:
+    those that reach its function, the slow ones last, its module's own and the quickest first. Code outside
+    of functions, or kept from an earlier call, is covered by the files that name the module or the table."""
     stem, module = Path(mutant.path).stem, module_of(mutant.path)
     place = f"{mutant.path}:{mutant.function}"
     asked = {test for test, (_, called) in reach.items() if mutant.function and place in called}
@@ -224,25 +277,29 @@ def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[li
         or (not asked and named in names and named not in BIG_TABLES)
     }
     asked |= {test for test in reach if test.split("::")[0] in files}
-    order = sorted(asked, key=lambda test: (f"/test_{module}" not in test, reach[test][0]))
-    return [batch for batch in (order[:40], order[40:]) if batch]
-
-
-def patience_s(plan: list[list[str]], reach: dict) -> float:
-    """How long the tests of a plan may take before the mutant counts as an endless loop."""
-    return PATIENCE_S + SLOWER * sum(reach[test][0] for batch in plan for test in batch)
+    order = sorted(
+        asked, key=lambda test: (reach[test][0] > SLOW_S, f"/test_{module}" not in test, reach[test][0])
+    )
+    second = FIRST_TESTS + NEXT_TESTS
+    return [
+        (PATIENCE_S + SLOWER * sum(reach[test][0] for test in batch), batch)
+        for batch in (order[:FIRST_TESTS], order[FIRST_TESTS:second], order[second:])
+        if batch
+    ]
 
 
 # -- one mutant ----------------------------------------------------------------------------------------------
-def verdict(tree: Path, mutant: Mutant, plan: list[list[str]], limit_s: float, tick: int) -> Verdict:
+def verdict(folder: Path, mutant: Mutant, plan: list[tuple[float, list[str]]], tick: int) -> Verdict:
     """Put a mutant into the tree, run the tests of the plan until one fails, and put the file back."""
+    tree = own_copy(folder)
     place = tree / mutant.path
     whole = place.read_text(encoding="utf-8")
 
     def work():
         import pytest
 
-        for tests in plan:
+        for seconds, tests in plan:
+            allow(seconds)
             first = FirstFailure()
             code = pytest.main(["-x", "-q", *PLUGINS_OFF, *tests], plugins=[Settled(), first])
             if (
@@ -259,14 +316,14 @@ def verdict(tree: Path, mutant: Mutant, plan: list[list[str]], limit_s: float, t
     try:
         place.write_text(mutant.source, encoding="utf-8")
         os.utime(place, (tick, tick))  # compiled files are found by the source's time in seconds and its size
-        found = in_child(tree, work, limit_s)
+        found = in_child(tree, work)
     finally:
         place.write_text(whole, encoding="utf-8")
         os.utime(place, (tick + 1, tick + 1))
     if found is None:
-        return Verdict(mutant, "killed", f"no end in {limit_s:.0f} s, or no memory")
-    if found.get("trouble"):
-        sys.exit(f"The tests of {mutant.path}, line {mutant.line}, could not be run: {found['trouble']}")
+        return Verdict(mutant, "killed", "no end, or no memory")
+    if found.get("trouble"):  # nobody knows, so somebody has to look
+        return Verdict(mutant, "survived", f"the tests could not be run: {found['trouble']}")
     return Verdict(mutant, "killed" if found["by"] else "survived", found["by"])
 
 
@@ -309,30 +366,56 @@ def run(names: list[str], seed: int, each: int | None) -> list[Verdict]:
     import pint  # noqa: F401
     import pytest  # noqa: F401
 
-    reasons, verdicts, tick = explained(), [], int(time.time())
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = Path(folder).resolve()
-        for name in COPIED:
-            if (ROOT / name).exists():
-                shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "mkdocs.yml", "README.md", "CONTRIBUTING.md", "Makefile"):
-            shutil.copy2(ROOT / name, tree / name)
-        files = sorted(str(p.relative_to(tree)) for p in tree.glob("tests/engine/**/test_*.py"))
-        reach = reached(tree, files)
-        naming = {file: names_in(tree / file) for file in files}
-        for path in targets(names):
-            for mutant in lot(path, seed, each):
-                tick += 2
-                why = reasons.get((mutant.path, mutant.change))
-                plan = batches(mutant, reach, naming)
-                found = (
-                    Verdict(mutant, "equivalent", why)
-                    if why
-                    else verdict(tree, mutant, plan, patience_s(plan, reach), tick)
-                )
-                verdicts.append(found)
-                say(found)
+    files = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/engine/**/test_*.py"))
+    versions = {file: f"{file} {digest(ROOT / file)}" for file in files}
+    naming = {file: names_in(ROOT / file) for file in files}
+    mutants = [mutant for path in targets(names) for mutant in lot(path, seed, each)]
+    kept, now, verdicts = Kept("kills"), int(time.time()), []
+    settled = known(mutants, kept, versions)
+    print(f"{len(mutants)} mutants, {len(settled)} of them settled before.", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name, one_for_each_core() as pool:
+        folder = Path(name).resolve()
+        reach = reached(pool, folder, versions)
+        new = [mutant for mutant in mutants if mutant not in settled]
+        plans = [batches(mutant, reach, naming) for mutant in new]
+        tried = pool.map(partial(verdict, folder), new, plans, range(now, now + 2 * len(new), 2))
+        for mutant in mutants:
+            found = settled.get(mutant) or next(tried)
+            file = found.by.split("::")[0]
+            if found.outcome == "killed" and file in versions:
+                kept.found[key(mutant)] = [versions[file], found.by]
+                kept.save()
+            verdicts.append(found)
+            say(found)
     return verdicts
+
+
+@contextlib.contextmanager
+def one_for_each_core() -> Iterator[ProcessPoolExecutor]:
+    """Processes that try mutants; whatever ends the run, what they have not begun is dropped."""
+    pool = ProcessPoolExecutor(mp_context=get_context("fork"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def key(mutant: Mutant) -> str:
+    """The name under which a verdict is kept."""
+    return f"{mutant.path}:{mutant.line} {mutant.kind}: {mutant.change}"
+
+
+def known(mutants: list[Mutant], kept: Kept, versions: dict[str, str]) -> dict[Mutant, Verdict]:
+    """The mutants that need not be tried: explained ones, and those that a test killed which is still the
+    same."""
+    reasons, found = explained(), {}
+    for mutant in mutants:
+        version, by = kept.found.get(key(mutant), ("", ""))
+        if why := reasons.get((mutant.path, mutant.change)):
+            found[mutant] = Verdict(mutant, "equivalent", why)
+        elif version in versions.values():
+            found[mutant] = Verdict(mutant, "killed", by)
+    return found
 
 
 def say(found: Verdict) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -145,3 +146,15 @@ def test_every_gpu_of_the_catalogue_gets_an_answer(gpu):
 def test_a_relative_is_in_the_catalogue_and_was_not_measured():
     for gpu, by in known.RELATIVES.items():
         assert gpu in catalog.all_gpus() and by in MEASURED and gpu not in MEASURED
+
+
+def test_ranks_of_a_mesh_have_the_wires_between_them(monkeypatch):
+    """Of the seven wires of a GPU two ranks use one, four ranks three, and eight all. With wires to three
+    others alone, four ranks use all of them, and there are no more to be used."""
+    full = known.collective("mi300x").rates.reduce_bytes_per_s[2]
+    assert known.collective("mi300x").rates.reduce_bytes_per_s == pytest.approx(
+        (full / 7, full * 3 / 7, full)
+    )
+    link = replace(catalog.usual_link(catalog.gpu("mi300x")), peers=3)
+    monkeypatch.setattr(catalog, "usual_link", lambda gpu: link)
+    assert known.collective("mi300x").rates.reduce_bytes_per_s == pytest.approx((full / 3, full, full))

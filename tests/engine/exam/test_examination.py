@@ -213,6 +213,21 @@ def test_a_layout_that_cannot_be_built_is_said_so():
     assert not examination.by_hand(8, ep=8).legal  # a dense model has no experts to share out
 
 
+@in_one_test(
+    "tp, pp, cp, ep, zero, reason",
+    [
+        (1, 1, 1, 1, 1, 0),  # it shards gradients, too: no ZeRO 1
+        (16, 1, 1, 1, 2, 1),  # 8 heads of keys and values for 16 ranks
+        (2, 7, 1, 2, 3, 2),  # 60 layers, embedding and output on seven stages
+        (1, 1, 4, 2, 2, 3),  # two ranks for the experts, borrowed from groups of four for the context
+    ],
+)
+def test_why_torchtitan_cannot_run_a_choice(tp, pp, cp, ep, zero, reason):
+    job = examination.spec(1917)._replace(software=1.0 + list(abilities()).index("torchtitan"))
+    choice = ChosenLayout(*map(float, (tp, pp, cp, ep, zero, 1, 0)))
+    assert examination.refused(job, choice) == reason
+
+
 # -- what the software can run, and what was published -----------------------------------------------------
 MANY = range(1, 1001) if os.environ.get("EVERY") else range(1, 1001, 9)
 
@@ -361,6 +376,15 @@ def test_traffic_is_the_network_s_where_its_group_leaves_the_node():
     assert link == pytest.approx(share["tensor_s"] + share["expert_s"], rel=1e-12) and found.binding == 2
     assert network == pytest.approx(share["data_exposed_s"] + share["other_s"], rel=1e-12)
     assert (hbm, bubble) == pytest.approx((share["optimizer_s"], share["pipeline_bubble_s"]), rel=1e-12)
+
+
+def test_the_network_s_share_is_of_the_step_that_recomputes():
+    """376's best recomputes every layer, and more of its traffic hides behind that: in a step that did not,
+    the same GPUs would wait longer for the network."""
+    found = examination.by_hand(376)
+    share, without = (dict(zip(cases.TERMS, found.times_s[i] / found.step_s[1])) for i in (1, 2))
+    assert found.losses[2] == pytest.approx(share["data_exposed_s"] + share["other_s"], rel=1e-12)
+    assert found.layouts.recompute[1] == 2 and without["data_exposed_s"] > 1.5 * share["data_exposed_s"]
 
 
 def test_what_is_computed_again_is_the_hbm_s():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.frameworks import known_models
 from engine.frameworks.registry import servers as programs
+from engine.frameworks.servers import command
 from engine.launch import reading as readings
 from engine.launch.commands import commands
 from engine.launch.verdict import check_launch
@@ -209,6 +210,14 @@ def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be
         most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
         warned = program in ("vllm", "sglang") and most > 8
         assert (f"{most} GPUs by one command" in text) == warned
+
+
+def test_a_line_of_a_command_has_100_columns_with_the_stroke_at_its_end():
+    """90 columns, a space, a flag of seven and the two of the stroke are a hundred; a flag of eight is on the
+    next line."""
+    start = "y" * 90
+    assert command([("--short",)], start) == [f"{start} --short"]
+    assert command([("--longer",)], start) == [f"{start} \\", "  --longer"]
 
 
 def test_a_model_without_a_public_checkpoint_is_to_be_named():
