@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
 from engine.base.types import Real
-from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
+from engine.mechanism import compute, experts, memory, optimizers, pipeline, sequence, sharding
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -490,6 +490,9 @@ class Stages:
     last: Stage
     working_bytes: Real  # activations of that layer …
     gathered_bytes: Real  # … and its weights, if they are sharded and have to be gathered
+    # of an optimizer of whole matrices, master copy and moments of each stage: if every data rank keeps all,
+    # and if the ranks share them
+    of_matrices: tuple[tuple[Real, Real], ...] = ()
 
     def held(
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
@@ -510,6 +513,11 @@ class Stages:
                 kept_bytes + (working_bytes + sent_bytes + logits_bytes),
             )
             found.append(held)
+        if self.of_matrices:
+            return [
+                (*held[:2], ops.where(optimizer, shared, kept), held[3])
+                for held, (kept, shared) in zip(found, self.of_matrices)
+            ]
         return found
 
 
@@ -591,7 +599,7 @@ def stages(
     first_params = ops.where(alone, shape.embedding_params + shape.head_params + joining, first_params)
     group = pipeline.first_group(a.pp, micro_batches)
     shard, expert_shard = shards(a)
-    found = []
+    found, of_matrices = [], ()
     for place, layers, params, sent_bytes, logits_bytes, missing in (
         (0.0, first, first_params, sent, first_logits, stage.full - stage.first),
         (ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0, 0.0),
@@ -606,6 +614,10 @@ def stages(
             of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
         dense = (layers * shape.dense_params_per_layer + params) / a.tp
         routed = layers * shape.routed_params_per_layer / expert_ranks
+        if recipe.matrices is not None:
+            cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
+            how = by.joins_gate, by.matrices == "parts"
+            of_matrices = (*of_matrices, optimizers.held_bytes(shape, recipe, dense + routed, cut, *how))
         found.append(
             Stage(
                 dense + routed,
@@ -615,7 +627,8 @@ def stages(
                 logits_bytes,
             )
         )
-    return Stages(found[0], found[1], found[2], working, 2.0 * recipe.weight_bytes * layer_params)
+    gathered_bytes = 2.0 * recipe.weight_bytes * layer_params
+    return Stages(found[0], found[1], found[2], working, gathered_bytes, of_matrices)
 
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
@@ -767,6 +780,11 @@ def seconds(
     shard, expert_shard = shards(a)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
     optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, by.kernels == "library")
+    if recipe.matrices is not None:
+        how = optimizers.Update(by.joins_gate, by.orthogonal, by.matrices == "parts")
+        cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
+        library = by.kernels == "library"
+        optimizer_s = optimizers.update_s(shape, recipe, how, at, net, dense + routed, cut, a.zero, library)
     if a.offload and a.offload.optimizer:
         optimizer_s = a.offload.step_s(updated, recipe, layers * work.layer.backward_s)
     return (
