@@ -303,13 +303,12 @@ def require_matrices(recipe: Any, software: Any, precision: str, offload: str) -
     if not software.matrices:
         raise ValueError(
             f"software must be a program whose optimizer of whole matrices is modelled, for the recipe "
-            f"{recipe.key}; got {software.key}; nearest legal: modern, megatron-core or torchtitan, or "
-            "matrices=ranks for a program of your own"
+            f"{recipe.key}; got {software.key}; nearest legal: modern, or matrices=ranks for one of your own"
         )
     if precision == "fp16":
         raise ValueError(
-            f"precision must not be fp16 with the recipe {recipe.key}: Megatron-Core says "
-            '"emerging optimizer with fp16 is not supported"; nearest legal: bf16'
+            f"precision must not be fp16 with the recipe {recipe.key}, whose programs refuse it; nearest "
+            "legal: bf16"
         )
     if "optimizer" in offload:
         raise ValueError(
@@ -328,13 +327,13 @@ def require_whole_matrices(recipe: Any, software: Any, zero: int, shard: int, tp
             f"that tensor parallelism cuts is not modelled; got {tp}; nearest legal: 1"
         )
     if zero > MATRIX_STAGES[-1]:
-        why = "ZeRO 2 and 3 cut the matrices that the optimizer needs whole"
-        said = 'Megatron-Core: "Emerging optimizer does not support Megatron-FSDP for now"'
-        raise ValueError(f"zero must be 0 or 1 with the recipe {recipe.key}: {why} ({said}); got {zero}")
+        raise ValueError(
+            f"zero must be 0 or 1 with the recipe {recipe.key} under {software.key}: ZeRO 2 and 3 (FSDP) cut "
+            f"the matrices that its optimizer needs whole; got {zero}; nearest legal: 1"
+        )
     raise ValueError(
-        f"shard must be 0 with the recipe {recipe.key}: whole matrices are dealt out to all data ranks "
-        '(Megatron-Core: "LayerWiseDistributedOptimizer does not support num_distributed_optimizer_instances '
-        f'> 1"); got {shard}'
+        f"shard must be 0 with the recipe {recipe.key} under {software.key}: whole matrices are dealt out to "
+        f"all data ranks, and no group of them holds a copy by itself; got {shard}; nearest legal: 0"
     )
 
 

@@ -123,7 +123,7 @@ def test_the_time_is_explained():
 @pytest.mark.parametrize(
     ("layout", "software", "words"),
     [
-        (Layout(64, zero=2), "megatron-core", ("zero", "muon", "2", "Megatron-FSDP")),
+        (Layout(64, zero=2), "megatron-core", ("zero", "muon", "megatron-core", "FSDP")),
         (Layout(64, zero=3), "modern", ("zero", "muon", "3")),
         (Layout(64, zero=1, shard=8), "megatron-core", ("shard", "muon", "8")),
         (Layout(64, tp=2, zero=3), "torchtitan", ("tp", "torchtitan", "2")),

@@ -3,12 +3,12 @@
 import pytest
 
 from engine import catalog
-from engine.mechanism import narrow, sharding
+from engine.mechanism import block_formats, sharding
 
 
 @pytest.mark.parametrize(("key", "each"), [("mxfp8", 1.03125), ("nvfp4", 0.5625), ("mxfp4", 0.53125)])
 def test_bytes_of_a_value_with_its_scale(key, each):
-    assert narrow.value_bytes(*narrow.BLOCKS[key]) == each
+    assert block_formats.value_bytes(*block_formats.BLOCKS[key]) == each
 
 
 @pytest.mark.parametrize(("key", "sent"), [("bf16-adam", 6.0), ("mxfp8", 4.0625), ("nvfp4", 3.125)])
@@ -16,13 +16,13 @@ def test_bytes_on_the_wire_for_a_micro_batch(key, sent):
     """Megatron-LM's table for generalized tensor parallelism: 6, 4.06 and 3.125 bytes a parameter."""
     recipe = catalog.recipe(key)
     weight, gradient = sharding.weight_bytes(recipe), sharding.gradient_bytes(recipe)
-    assert narrow.micro_batch_bytes(weight, gradient) == sent
+    assert block_formats.micro_batch_bytes(weight, gradient) == sent
 
 
 @pytest.mark.parametrize("key", ["mxfp8", "nvfp4"])
 def test_recipes_keep_a_weight_by_rows_and_by_columns(key):
     recipe = catalog.recipe(key)
-    assert recipe.gathered_bytes == narrow.value_bytes(*narrow.BLOCKS[key])
+    assert recipe.gathered_bytes == block_formats.value_bytes(*block_formats.BLOCKS[key])
     assert recipe.weight_bytes == 2 * recipe.gathered_bytes
 
 
@@ -42,10 +42,10 @@ def test_why_four_bits_gain_much_or_nothing(before, after, gpu, share):
     chip = catalog.gpu(gpu)
     faster = chip.fp4_flops_per_s / chip.fp8_flops_per_s
     assert faster == pytest.approx({"gb200": 2, "gb300": 3}[gpu], rel=0.05)
-    found = narrow.narrowed_share(after / before, faster)
+    found = block_formats.narrowed_share(after / before, faster)
     assert found == pytest.approx(share, abs=0.02)
-    assert narrow.gain(found, faster) == pytest.approx(after / before)
+    assert block_formats.gain(found, faster) == pytest.approx(after / before)
 
 
 def test_a_step_that_is_all_products_gains_all():
-    assert narrow.gain(1.0, 2.0) == 2.0 and narrow.gain(0.0, 2.0) == 1.0
+    assert block_formats.gain(1.0, 2.0) == 2.0 and block_formats.gain(0.0, 2.0) == 1.0
