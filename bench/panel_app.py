@@ -20,7 +20,7 @@ gpu = pn.widgets.Select(
 )
 recipe = pn.widgets.Select(
     name="Recipe",
-    options={r.name: r for r in catalog.all_recipes().values()},
+    options={r.name: r for r in catalog.uniform_recipes().values()},
     value=catalog.recipe("bf16-adam"),
 )
 

@@ -331,7 +331,10 @@ def run_gpus(args: Namespace) -> Result:
 
 def run_recipes(args: Namespace) -> Result:
     """``recipes``: the catalogue's recipes of training state."""
-    rows = [{**asdict(r), "bytes_per_param": r.bytes_per_param} for r in catalog.all_recipes().values()]
+    rows = [
+        printing.flat({**asdict(r), "bytes_per_param": r.bytes_per_param})
+        for r in catalog.all_recipes().values()
+    ]
     shown_of = ["key", "name", "precision", "weight_bytes", "gradient_bytes", "master_bytes"]
     return listed(rows, [*shown_of, "momentum_bytes", "variance_bytes", "bytes_per_param"])
 

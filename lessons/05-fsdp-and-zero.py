@@ -142,7 +142,7 @@ def fsdp2_wires_s(kind: Recipe) -> float:
 
 def fsdp2_sent_bytes(kind: Recipe) -> float:
     """Bytes that each GPU sends for them."""
-    return models.parameters(llama_70b) * (2 * sharding.GATHERED_BYTES + kind.gradient_bytes) * 63 / 64
+    return models.parameters(llama_70b) * (2 * sharding.weight_bytes(kind) + kind.gradient_bytes) * 63 / 64
 
 
 def on_eight(stage: int) -> float:

@@ -16,7 +16,7 @@ from engine.base.units import HOUR
 from engine.catalog import config_json, files, naming
 from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Grouping, Model, ModelSizes, Together, described
-from engine.catalog.recipes import Recipe
+from engine.catalog.recipes import Recipe, recipe_from
 from engine.catalog.software import DEFAULT as DEFAULT_SOFTWARE
 from engine.catalog.software import ServingSoftware, Software, TrainingSoftware, changed
 
@@ -135,7 +135,14 @@ def all_models() -> dict[str, Model]:
 @lru_cache(None)
 def all_recipes() -> dict[str, Recipe]:
     """Every recipe of the catalogue, by key."""
-    return _load("recipes.toml", Recipe)
+    entries = files.table("recipes.toml", Recipe)
+    return {key: _build(recipe_from, "recipes.toml", key, entry) for key, entry in entries.items()}
+
+
+def uniform_recipes() -> dict[str, Recipe]:
+    """The recipes under which every parameter of every model takes as many bytes, and whose steps can be
+    timed, by key: those that a choice among recipes can offer."""
+    return {key: one for key, one in all_recipes().items() if one.is_uniform and not one.untimed}
 
 
 def _of_software(entry: dict) -> type[Software]:

@@ -138,10 +138,12 @@ def _fault(value: Any, kind: Any) -> str:
         if not isinstance(value, list):
             return f"a list, each {_fault(None, arguments[0])}"
         return next((f"a list, each {fault}" for each in value if (fault := _fault(each, arguments[0]))), "")
-    if typing.is_typeddict(kind):
-        hints, _ = _allowed(kind)
+    if typing.is_typeddict(kind) or is_dataclass(kind):
+        hints, required = _allowed(kind)
         if not isinstance(value, dict) or not value.keys() <= hints.keys():
             return f"a table with no keys but {', '.join(hints)}"
+        if is_dataclass(kind) and not set(required) <= value.keys():
+            return f"a table with {', '.join(required)}"
         faults = (f"a table whose {key} is {_fault(each, hints[key])}" for key, each in value.items())
         return next((fault for fault in faults if not fault.endswith(" is ")), "")
     if kind is dict:

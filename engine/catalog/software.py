@@ -38,6 +38,8 @@ CHOICES = {
     "zero_sums": ("shards", "whole"),
     "loss": ("plain", "chunked", "fused"),
     "kernels": ("library", "compiled", "eager"),
+    "matrices": ("", "ranks", "parts"),
+    "orthogonal": ("duplicated", "blockwise", "distributed"),
 }
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -90,6 +92,12 @@ class TrainingSoftware(Software):
       (Megatron-Core).
     - ``kernels``: what runs beside the products: the vendor's "library", what PyTorch's compiler makes
       ("compiled"), or PyTorch's operators one by one ("eager").
+    - ``matrices``: an optimizer that needs whole matrices (Muon) finds them on data-parallel "ranks" that
+      each own some (ZeRO 0 or 1), or gathers the "parts" that FSDP leaves everywhere when it updates; "" for
+      none that is known.
+    - ``orthogonal``: with tensor parallelism Muon's iterations are "duplicated" on every rank, "blockwise" on
+      each rank's part alone, or "distributed".
+    - ``joins_gate``: the matrices of an MLP's gate and of its way up are one.
     """
 
     sequence_parallel: bool = True
@@ -110,11 +118,14 @@ class TrainingSoftware(Software):
     saves_fp8: bool = False
     weighs_early: bool = False
     kernels: str = "library"
+    matrices: str = ""
+    orthogonal: str = "duplicated"
+    joins_gate: bool = False
 
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
             check.one_of(allowed, **{field: getattr(self, field)})
-        for field in ("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early"):
+        for field in ("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"):
             if not isinstance(getattr(self, field), bool):
                 raise ValueError(f"{field} must be true or false, got {getattr(self, field)!r}")
         check.between(0.01, 1.0, zero_nics=self.zero_nics)

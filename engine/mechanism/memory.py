@@ -72,14 +72,27 @@ def recompute_of(name: str) -> tuple[int, tuple[str, ...]]:
 
 
 # -- training state ------------------------------------------------------------------------------------------
+def _uniform(recipe: Recipe | None) -> Recipe:
+    """The recipe, or the default one; ValueError where its bytes depend on the model's matrices."""
+    if recipe is None:
+        return catalog.recipe(DEFAULT_RECIPE)
+    if recipe.matrices is not None:
+        raise ValueError(
+            "recipe must take as many bytes for every parameter (for one with matrices: "
+            f"optimizers.state_slabs, which asks the model), got {recipe.key!r}"
+        )
+    return recipe
+
+
 def state_slabs(params: Real, recipe: Recipe | None = None) -> Real:
     """Bytes of weights, gradients, master copy, momentum and variance, in this order on the last axis.
 
     params × bytes per parameter of each (ZeRO, arXiv:1910.02054 section 3.1). Leaves out activations, buffers
-    and fragmentation. Without a recipe: bf16 mixed-precision Adam.
+    and fragmentation. Without a recipe: bf16 mixed-precision Adam. For optimizers of whole matrices see
+    ``optimizers.state_slabs``.
     """
     check.positive(params=params)
-    recipe = catalog.recipe(DEFAULT_RECIPE) if recipe is None else recipe
+    recipe = _uniform(recipe)
     return np.stack(
         [
             params * recipe.weight_bytes,
@@ -108,7 +121,7 @@ def sharded_state_slabs(params: Real, recipe: Recipe | None = None, ranks: Real 
     check.positive(params=params)
     check.whole(ranks=ranks)
     check.between(0, 3, stage=stage)
-    recipe = catalog.recipe(DEFAULT_RECIPE) if recipe is None else recipe
+    recipe = _uniform(recipe)
     weights = recipe.weight_bytes / ops.where(stage >= 3, ranks, 1)
     gradients = recipe.gradient_bytes / ops.where(stage >= 2, ranks, 1)
     optimizer = ops.where(stage >= 1, ranks, 1)

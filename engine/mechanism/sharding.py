@@ -11,8 +11,7 @@ from engine.mechanism.interconnect import Wires, all_gather_s, all_reduce_s, ran
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
 
-WIRE_BYTES = 4.0  # a gradient is sent in its own precision, at most fp32 …
-GATHERED_BYTES = 2.0  # … and a weight in at most 16 bits, whatever the optimizer keeps
+WIRE_BYTES = 4.0  # a gradient is sent in its own precision, at most fp32
 # Bytes in memory that PyTorch's FSDP moves for each parameter and micro-batch, beside what is on the wire.
 # "flat" (FullyShardedDataParallel): autograd joins the gradients of a unit to one flat tensor, which is
 # divided before it is scattered, 4 bytes each. "each" (fully_shard): gathered weights are copied out of their
@@ -35,7 +34,7 @@ def gradient_bytes(recipe: Recipe) -> Real:
 
 def weight_bytes(recipe: Recipe) -> Real:
     """Bytes of a weight on the wire."""
-    return ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
+    return recipe.sent_weight_bytes
 
 
 def scatter_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:

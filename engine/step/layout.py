@@ -225,6 +225,8 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)
+    if job.recipe is not None:
+        legality.require_whole_matrices(job.recipe, job.software, a.zero, a.shard, a.tp)
 
 
 def _require_copies(model: Model, a: Layout) -> None:
@@ -291,6 +293,10 @@ WHY_EXPOSED = {
     "optimizer": "one pass over this GPU's share of the state, at the speed of its memory",
     "other": "activations on their way between stages while nothing else is ready",
 }
+
+WHY_OF_MATRICES = (
+    "one pass over this GPU's share of the state, and what makes each of its matrices orthogonal"
+)
 
 MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
 
@@ -445,6 +451,11 @@ class Estimate(printing.Printed):
         }
 
     @property
+    def _why(self) -> dict[str, str]:
+        """Why each term is exposed."""
+        return WHY_EXPOSED if recipe_of(self.job).is_uniform else WHY_EXPOSED | {"optimizer": WHY_OF_MATRICES}
+
+    @property
     def binding(self) -> str:
         """What binds the layout: "memory" if it does not fit, else the name of its longest term."""
         times = self.time_s
@@ -478,7 +489,7 @@ class Estimate(printing.Printed):
             "fits": self.fits,
             "time_s": times,
             "binding": self.binding,
-            "exposed_because": {name: why for name, why in WHY_EXPOSED.items() if times[name]},
+            "exposed_because": {name: why for name, why in self._why.items() if times[name]},
             "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,
         }
 
@@ -579,6 +590,8 @@ def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
     """Time and memory of one training step of ``model`` on ``layout.gpus`` GPUs like ``at``."""
     recipe = recipe_of(job)
     legality.require_trainable(at.precision, recipe)
+    if job.recipe is not None:
+        legality.require_matrices(recipe, job.software, at.precision, layout.offload, job.adapter)
     with check.trusted():  # require_legal has checked everything
         require_legal(model, job, layout)
         terms = step(shape(model), job, recipe, at.chip, at.wires, axes(job, layout, at.gpu.key))

@@ -279,6 +279,68 @@ def require_trainable(precision: str, recipe: Any) -> None:
         )
 
 
+MATRIX_STAGES = (0, 1)  # of ZeRO, under which data ranks can own whole matrices
+
+
+def cuts_matrices(software: Any, zero: Number, shard: Number, tp: Number) -> Truth:
+    """Whether an optimizer of whole matrices finds some cut in a way that the program does not mend: by ZeRO
+    2, 3 or HSDP where ranks own whole ones; by tensor parallelism where it gathers FSDP's parts."""
+    if software.matrices == "parts":
+        return tp > 1
+    return (zero > MATRIX_STAGES[-1]) | (shard > 0)
+
+
+def require_matrices(recipe: Any, software: Any, precision: str, offload: str, adapter: Any = None) -> None:
+    """ValueError where the program has no optimizer of whole matrices that is known, or the time of the
+    recipe is not modelled."""
+    if recipe.untimed:
+        raise ValueError(
+            f"recipe must be one whose step can be timed, got {recipe.key}: {recipe.untimed} are not "
+            "modelled (the bytes of its state are)"
+        )
+    if recipe.matrices is None:
+        return
+    if not software.matrices:
+        raise ValueError(
+            f"software must be a program whose optimizer of whole matrices is modelled, for the recipe "
+            f"{recipe.key}; got {software.key}; nearest legal: modern, or matrices=ranks for one of your own"
+        )
+    if adapter is not None:
+        raise ValueError(
+            f"adapter must be none with the recipe {recipe.key}, whose work on thin matrices is not modelled"
+        )
+    if precision == "fp16":
+        raise ValueError(
+            f"precision must not be fp16 with the recipe {recipe.key}, whose programs refuse it; nearest "
+            "legal: bf16"
+        )
+    if "optimizer" in offload:
+        raise ValueError(
+            f"offload must leave the optimizer on the GPU with the recipe {recipe.key}, since how a host "
+            f"makes matrices orthogonal is not modelled; got {offload}"
+        )
+
+
+def require_whole_matrices(recipe: Any, software: Any, zero: int, shard: int, tp: int) -> None:
+    """ValueError for a layout that cuts matrices which the recipe's optimizer needs whole."""
+    if recipe.matrices is None or not cuts_matrices(software, zero, shard, tp):
+        return
+    if software.matrices == "parts":
+        raise ValueError(
+            f"tp must be 1 with the recipe {recipe.key} under {software.key}, since how it gathers matrices "
+            f"that tensor parallelism cuts is not modelled; got {tp}; nearest legal: 1"
+        )
+    if zero > MATRIX_STAGES[-1]:
+        raise ValueError(
+            f"zero must be 0 or 1 with the recipe {recipe.key} under {software.key}: ZeRO 2 and 3 (FSDP) cut "
+            f"the matrices that its optimizer needs whole; got {zero}; nearest legal: 1"
+        )
+    raise ValueError(
+        f"shard must be 0 with the recipe {recipe.key} under {software.key}: whole matrices are dealt out to "
+        f"all data ranks, and no group of them holds a copy by itself; got {shard}; nearest legal: 0"
+    )
+
+
 def require_mixers(model: models.Model, tp: int, cp: int) -> None:
     """ValueError unless tensor ranks divide the heads of every kind of layer, and no state crosses ranks."""
     if not model.mixes:

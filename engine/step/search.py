@@ -36,8 +36,10 @@ from engine.step.layout import Estimate, Job, Layout, Machine, estimate, layout_
 from engine.step.legality import (
     cuts_a_micro_batch,
     cuts_copies_of_experts,
+    cuts_matrices,
     idle_stages,
     leaves_a_chunk_empty,
+    require_matrices,
     require_trainable,
 )
 from engine.step.splits import LEAST_TOKENS as LEAST_TOKENS
@@ -305,6 +307,7 @@ class Grid:
         self.schedules = schedules(model, set(some[:, PP].tolist()))
         self.shard = int(some[0, SHARD])
         self.zero = ZERO_STAGES[1:] if self.shard else ZERO_STAGES  # without ZeRO all GPUs have a copy
+        self.whole = recipe_of(job).matrices is not None  # matrices, for the optimizer
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -337,7 +340,10 @@ class Grid:
         _, schedule, replicas = legal(
             a, self.model.depth, _along([key == "1f1b" for key, _ in self.schedules], 2)
         )
-        return schedule & replicas & self.within.cells(self.model, a, self.schedules)
+        found = schedule & replicas & self.within.cells(self.model, a, self.schedules)
+        if self.whole:
+            found = found & ~cuts_matrices(self.job.software, a.zero, a.shard, a.tp)
+        return found
 
     def numbers(self) -> np.ndarray:
         """For each cell and row, the index of the layout's cell in the largest grid that any split can
@@ -554,6 +560,7 @@ def plan(
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     require_trainable(at.precision, recipe_of(job))
+    require_matrices(recipe_of(job), job.software, at.precision, "none", job.adapter)
     started, gpus = time.perf_counter(), int(gpus)
     every = rows(model, job, gpus, within, at.wires.gpus_per_node if hsdp else 0)
     kinds = Kinds(model, at, job, gpus, every)

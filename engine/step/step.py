@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
 from engine.base.types import Real
-from engine.mechanism import adapters, compute, experts, memory, pipeline, sequence, sharding
+from engine.mechanism import adapters, compute, experts, memory, optimizers, pipeline, sequence, sharding
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -524,6 +524,9 @@ class Stages:
     last: Stage
     working_bytes: Real  # activations of that layer …
     gathered_bytes: Real  # … and its weights, if they are sharded and have to be gathered
+    # of an optimizer of whole matrices, master copy and moments of each stage: if every data rank keeps all,
+    # and if the ranks share them
+    of_matrices: tuple[tuple[Real, Real], ...] = ()
 
     def held(
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
@@ -548,6 +551,11 @@ class Stages:
                 kept_bytes + (working_bytes + sent_bytes + logits_bytes),
             )
             found.append(held)
+        if self.of_matrices:
+            return [
+                (*held[:2], ops.where(optimizer, shared, kept), held[3])
+                for held, (kept, shared) in zip(found, self.of_matrices)
+            ]
         return found
 
 
@@ -634,7 +642,7 @@ def stages(
     first_params = ops.where(alone, shape.embedding_params + shape.head_params + joining, first_params)
     group = pipeline.first_group(a.pp, micro_batches)
     shard, expert_shard = shards(a)
-    found = []
+    found, of_matrices = [], ()
     for place, layers, params, sent_bytes, logits_bytes, missing in (
         (0.0, first, first_params, sent, first_logits, stage.full - stage.first),
         (ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0, 0.0),
@@ -654,6 +662,10 @@ def stages(
             mine = adapted(shape, job.adapter, a, layers, params)
             dense, routed = mine.dense, mine.routed
             frozen = mine.frozen_bytes, mine.frozen_dense / shard + mine.frozen_routed / expert_shard
+        if recipe.matrices is not None:
+            cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
+            how = by.joins_gate, by.matrices == "parts"
+            of_matrices = (*of_matrices, optimizers.held_bytes(shape, recipe, dense + routed, cut, *how))
         found.append(
             Stage(
                 dense + routed,
@@ -664,7 +676,7 @@ def stages(
                 *frozen,
             )
         )
-    return Stages(found[0], found[1], found[2], working, gathered)
+    return Stages(found[0], found[1], found[2], working, gathered, of_matrices)
 
 
 class Adapted(NamedTuple):
@@ -878,6 +890,11 @@ def seconds(
     shard, expert_shard = shards(a)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
     optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, by.kernels == "library")
+    if recipe.matrices is not None:
+        how = optimizers.Update(by.joins_gate, by.orthogonal, by.matrices == "parts")
+        cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
+        library = by.kernels == "library"
+        optimizer_s = optimizers.update_s(shape, recipe, how, at, net, dense + routed, cut, a.zero, library)
     if a.offload and a.offload.optimizer:
         optimizer_s = a.offload.step_s(updated, recipe, layers * work.layer.backward_s)
     return (

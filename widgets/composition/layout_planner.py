@@ -49,7 +49,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     tokens = Number(
         "Tokens of the run", 15e12, 1e9, 100e12, family="tokens", more=True, marks=(1e12, 2e12, 14.8e12)
     )
-    recipe = Choice("Optimizer recipe", list(catalog.all_recipes().values()), "bf16-adam", more=True)
+    recipe = Choice("Optimizer recipe", list(catalog.uniform_recipes().values()), "bf16-adam", more=True)
     precision = Choice("Matrix products in", PRECISIONS, "bf16", more=True)
     price = Number(
         "Price of a GPU-hour",

@@ -36,7 +36,7 @@ class MemoryStack(Widget):
     question = "Where does a model's training state stop fitting on one GPU?"
     size = Number("Model size", 70e9, 0.1e9, 2e12, family="params", marks=(1e9, 7e9, 13e9, 70e9, 405e9))
     gpu = Choice("GPU", GPUS, "h100-sxm")
-    recipe = Choice("Optimizer recipe", list(catalog.all_recipes().values()), "bf16-adam")
+    recipe = Choice("Optimizer recipe", list(catalog.uniform_recipes().values()), "bf16-adam")
     assemble = Player("Assemble the stack, slab by slab", frames=5)
 
     presets = {

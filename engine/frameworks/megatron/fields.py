@@ -103,6 +103,8 @@ FIELDS = {
     "exp-avg-sq-dtype": Field("variance_dtype", TEXT),
     "use-precision-aware-optimizer": Field("aware", FLAG),
     "optimizer": Field("optimizer", TEXT),
+    "muon-tp-mode": Field("orthogonal", TEXT),
+    "muon-num-ns-steps": Field("muon_steps"),
     "deepspeed": Field("deepspeed", FLAG),
     "zero-stage": Field("zero"),
 }

@@ -2,7 +2,8 @@
 
 Names, defaults and errors: NVIDIA/Megatron-LM megatron/training/arguments.py at commit 000c4ac24f61 (Core
 0.15), ``validate_args`` and the groups; num_microbatches_calculator.py and transformer_config.py for three
-errors. With ``--deepspeed``: bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
+errors; optimizers beside Adam and SGD at commit d98e8a64 (August 2026). With ``--deepspeed``:
+bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
 
 Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and layouts of
 ``--pipeline-model-parallel-layout`` that are not even but for their ends.
@@ -19,7 +20,7 @@ from engine.catalog.software import overlaps
 from engine.frameworks.framework import Meant
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron.fields import KEYS
-from engine.frameworks.settings import Draft
+from engine.frameworks.settings import Draft, Ignored
 from engine.mechanism.memory import MODULES
 from engine.mechanism.pipeline import stage_layers
 from engine.step.layout import Job, Layout
@@ -143,6 +144,14 @@ def _pattern(d: Draft, layers: int) -> tuple[int, int]:
     return 0, 1
 
 
+MUONS = ("muon", "dist_muon")
+
+
+def is_emerging(d: Draft) -> bool:
+    """Whether the optimizer is one of those that take whole matrices to the data ranks, Lion among them."""
+    return d.given("optimizer") not in (None, "adam", "sgd") and not d.given("deepspeed")
+
+
 def recipe(d: Draft) -> tuple[str, Recipe]:
     """The format of the products and the bytes of the training state. With --bf16 gradients are summed in
     fp32 unless --grad-reduce-in-bf16 is given (validate_args)."""
@@ -166,8 +175,21 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
             momentum_bytes=WIDTHS.get(d.given("momentum_dtype") or "fp32", 4.0),
             variance_bytes=WIDTHS.get(d.given("variance_dtype") or "fp32", 4.0),
         )
-    if d.given("optimizer") == "sgd":
+    chosen = d.given("optimizer") or "adam"
+    if chosen == "sgd":
         found = catalog.recipe("sgd-momentum")
+    elif chosen in MUONS:
+        whole = catalog.recipe("muon").matrices
+        if whole:
+            whole = replace(whole, steps=max(1, d.get("muon_steps", 5, "Megatron-LM's default")))
+        found = replace(found, key=f"{found.key}+muon", matrices=whole)
+    elif chosen == "lion":
+        found = replace(found, key=f"{found.key}+lion", variance_bytes=0.0)
+    elif chosen != "adam":
+        at = d.settings["optimizer"].entry
+        d.unmodelled.append(Ignored(at.key, at.value, at.file, at.line, "this optimizer is not modelled"))
+    if half and is_emerging(d):
+        d.refuse("ValueError: emerging optimizer with fp16 is not supported.", "optimizer")
     fp8 = d.given("fp8") or d.given("fp8_hybrid")
     return "fp8" if fp8 else "fp16" if half else "bf16", found
 
@@ -219,7 +241,7 @@ def stage(d: Draft) -> int:
     if d.given("fsdp"):
         known = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
         return known.get(strategy or "no_shard", 0)
-    return 1 if d.given("distributed") else 0
+    return 1 if d.given("distributed") or d.given("optimizer") == "dist_muon" else 0
 
 
 def shared(d: Draft, ranks: int) -> int:
@@ -359,6 +381,7 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
         context="gather" if comm in ("allgather", "all_gather") else "ring",
         loss="fused" if fused else "plain",
         saves_fp8=precision == "fp8",  # Transformer Engine's
+        orthogonal=tensor_mode(d),
     )
     job = Job(batch, seq, state, by, mtp=d.given("mtp") or 0)
     d.given("overlap_gather")
@@ -382,6 +405,15 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     )
     errors(d, shape, job, found, parallel)
     return Meant(gpus, precision, job, found)
+
+
+def tensor_mode(d: Draft) -> str:
+    """How tensor ranks make a matrix orthogonal together."""
+    modes, mode = ("duplicated", "blockwise", "distributed"), d.given("orthogonal") or "duplicated"
+    if mode in modes:
+        return mode
+    d.refuse(f"error: argument --muon-tp-mode: invalid choice: '{mode}'", "orthogonal")
+    return modes[0]
 
 
 def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
@@ -443,7 +475,19 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             f"seq_length ({job.seq}).",
             "positions",
         )
-    if d.given("overlap_gather") and not (d.given("distributed") or d.given("fsdp")):
+    if is_emerging(d):
+        if d.given("fsdp2"):
+            d.refuse("AssertionError: Emerging optimizer does not support Torch-FSDP2 for now.", "fsdp2")
+        if d.given("fsdp"):
+            d.refuse("AssertionError: Emerging optimizer does not support Megatron-FSDP for now.", "fsdp")
+        if a.shard:
+            d.refuse(
+                "AssertionError: LayerWiseDistributedOptimizer does not support "
+                "num_distributed_optimizer_instances > 1.",
+                "copies",
+            )
+    shares = d.given("distributed") or d.given("fsdp") or d.given("optimizer") == "dist_muon"
+    if d.given("overlap_gather") and not shares:
         d.refuse(
             "AssertionError: --overlap-param-gather only supported with distributed optimizer or "
             "megatron fsdp",

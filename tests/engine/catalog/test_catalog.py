@@ -596,6 +596,10 @@ def test_a_missing_model_file_is_refused(tmp_path):
         ("fp8-deepseek-v3", 15),
         ("fp8-lm", 9),
         ("fp8-nanotron", 10),
+        ("lion", 12),
+        ("adamw-8bit", 8 + 2 * (1 + 4 / 256)),
+        ("mxfp8", 2 * (1 + 1 / 32) + 14),
+        ("nvfp4", 2 * (1 / 2 + 1 / 16) + 14),
     ],
 )
 def test_bytes_per_parameter_of_the_recipes(key, total):
@@ -622,6 +626,21 @@ def test_gradients_and_the_sums_they_are_added_to_are_told_apart(key, gradient, 
 def test_adam_state_is_12_bytes_and_16_with_weight_and_gradient():
     adam = catalog.recipe("bf16-adam")
     assert (adam.optimizer_bytes, adam.bytes_per_param) == (12, 16)
+
+
+def test_a_choice_among_recipes_offers_those_of_any_model():
+    """Not Muon, Shampoo and SOAP, whose bytes depend on a model's matrices, nor NVFP4, which is not timed."""
+    left_out = set(catalog.all_recipes()) - set(catalog.uniform_recipes())
+    assert left_out == {"muon", "muon-fp32-grads", "shampoo", "soap", "nvfp4"}
+    assert {catalog.recipe(key).matrices.steps for key in ("muon", "muon-fp32-grads")} == {5}
+
+
+def test_what_is_sent_of_a_weight():
+    """At most 16 bits of it, unless the recipe says that less is sent than kept."""
+    sent = {
+        key: catalog.recipe(key).sent_weight_bytes for key in ("fp32-adam", "bf16-adam", "fp8-lm", "mxfp8")
+    }
+    assert sent == {"fp32-adam": 2.0, "bf16-adam": 2.0, "fp8-lm": 1.0, "mxfp8": 1.03125}
 
 
 def test_a_recipe_adds_up():

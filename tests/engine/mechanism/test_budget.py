@@ -17,7 +17,7 @@ H100 = catalog.gpu("h100-sxm")
 ADAM = catalog.recipe("bf16-adam")
 GPT3, LLAMA8 = catalog.model("gpt3-6.7b"), catalog.model("llama3-8b")
 any_model = st.sampled_from(list(catalog.all_models().values()))
-any_recipe = st.sampled_from(list(catalog.all_recipes().values()))
+any_recipe = st.sampled_from(list(catalog.uniform_recipes().values()))
 any_batch = st.tuples(st.integers(1, 10**5), st.integers(1, 64), st.sampled_from((0, 1, 2)), st.booleans())
 
 

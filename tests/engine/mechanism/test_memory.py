@@ -22,7 +22,7 @@ GPTS = {"22B": "megatron-22b", "175B": "gpt3-175b", "530B": "mt-nlg-530b", "1T":
 
 sizes = st.floats(1e6, 1e13)
 ranks = st.integers(1, 10**5)
-recipes = st.sampled_from(list(catalog.all_recipes().values()))
+recipes = st.sampled_from(list(catalog.uniform_recipes().values()))
 any_model = st.sampled_from(list(catalog.all_models().values()))
 
 

@@ -1,0 +1,76 @@
+"""Megatron-LM's optimizers beside Adam, as a launch names them."""
+
+import pytest
+
+import engine
+from engine import catalog
+from engine.catalog import models
+from engine.launch import verdict
+from engine.mechanism import optimizers
+from tests.engine.launch.test_verdict import MEGATRON
+
+
+def read(*more, without=""):
+    text = MEGATRON.replace("--bf16", " ".join(("--bf16", *more)))
+    return engine.check_launch(text.replace(without, "") if without else text, "h100-sxm")
+
+
+def test_muon_is_read_with_its_matrices_and_its_mode():
+    """--use-distributed-optimizer gives whole matrices to ranks (ZeRO 1 here); gradients are summed in fp32,
+    gate and up are one matrix, and tensor ranks repeat the work unless told otherwise."""
+    launch = read("--optimizer muon").launch
+    found, by = launch.job.recipe, launch.job.software
+    assert (found.matrices, found.gradient_bytes) == (catalog.recipe("muon").matrices, 4.0)
+    assert (launch.layout.zero, by.orthogonal, by.joins_gate) == (1, "duplicated", True)
+    told = read("--optimizer muon --muon-tp-mode distributed --muon-num-ns-steps 7").launch.job
+    assert (told.software.orthogonal, told.recipe.matrices.steps) == ("distributed", 7)
+
+
+def test_muon_takes_less_memory_and_more_time():
+    adam, muon = read(), read("--optimizer muon")
+    assert muon.parts["optimizer"] < adam.parts["optimizer"]
+    assert (muon.verdict, adam.verdict) == (verdict.FITS, verdict.TOO_LARGE)
+    assert muon.estimate.terms.optimizer_s > adam.estimate.terms.optimizer_s
+    model = muon.launch.model
+    assert 0.9 < optimizers.managed_params(model) / models.parameters(model) < 1
+
+
+def test_the_older_name_shares_without_a_flag():
+    launch = read("--optimizer dist_muon", without="--use-distributed-optimizer").launch
+    assert launch.layout.zero == 1 and launch.job.recipe.matrices is not None
+    assert read("--optimizer muon", without="--use-distributed-optimizer").launch.layout.zero == 0
+
+
+def test_lion_keeps_no_variance():
+    assert read("--optimizer lion").launch.job.recipe.optimizer_bytes == 8.0
+
+
+@pytest.mark.parametrize("name", ["soap", "adaptive_muon"])
+def test_an_optimizer_that_is_not_modelled_has_no_verdict(name):
+    report = read(f"--optimizer {name}")
+    assert report.verdict == verdict.UNKNOWN
+    assert any("optimizer" in one.why for one in report.launch.unmodelled)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("--use-torch-fsdp2", "Emerging optimizer does not support Torch-FSDP2 for now."),
+        ("--use-megatron-fsdp", "Emerging optimizer does not support Megatron-FSDP for now."),
+        (
+            "--num-distributed-optimizer-instances 2",
+            "does not support num_distributed_optimizer_instances > 1",
+        ),
+        ("--muon-tp-mode sideways", "argument --muon-tp-mode: invalid choice: 'sideways'"),
+    ],
+)
+def test_what_megatron_refuses_with_muon(more, words):
+    report = read("--optimizer muon", more)
+    assert any(words in one.error for one in report.refused), report.refused
+    assert report.verdict == verdict.ILLEGAL
+
+
+def test_fp16_is_refused_with_muon():
+    text = MEGATRON.replace("--bf16", "--fp16 --optimizer muon")
+    errors = [one.error for one in engine.check_launch(text, "h100-sxm").refused]
+    assert any("emerging optimizer with fp16 is not supported" in error for error in errors), errors
