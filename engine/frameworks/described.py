@@ -24,6 +24,8 @@ class Server:
     kv_precision: str
     chunk: int | None = None  # tokens of a step at most, where the texts say
     dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own
+    adapters: int = 0  # slots for adapters beside the base, unmerged …
+    adapter_rank: int = 1  # … each of this rank
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,15 @@ class ServerCommand(Framework):
         chunk = d.given("chunk") or None
         if self.limits_all and dp > 1:
             requests, chunk = max(1, requests // dp), chunk and chunk // dp
-        server = Server(tp, pp, replicas, share, self.of_rest, longest, requests, weights, kv, chunk, dp)
+        slots = self.slots(d, shape)
+        server = Server(
+            tp, pp, replicas, share, self.of_rest, longest, requests, weights, kv, chunk, dp, *slots
+        )
         return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
+        """How many adapters a GPU keeps beside the base, and of which rank."""
+        return 0, 1
 
     def spread(self, d: Draft, shape: Model, tp: int, replicas: int) -> tuple[int, int, int]:
         """Tensor ranks, groups of them that share the experts, and replicas."""

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework
-from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
-from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
 
 if TYPE_CHECKING:
@@ -43,12 +44,18 @@ FIELDS = {
     "enable-eplb": Field("balanced", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
     "enforce-eager": Field("eager", FLAG),
+    "enable-lora": Field("adapters", FLAG),
+    "max-loras": Field("slots"),
+    "max-lora-rank": Field("adapter_rank"),
+    "lora-modules": Field("named_adapters", TEXT),
+    "max-cpu-loras": Field("waiting_adapters"),
     "enable-prefix-caching": Field("prefixes", FLAG),
     "enable-chunked-prefill": Field("chunked", FLAG),
     "disable-log-requests": Field("quiet", FLAG),
     "disable-log-stats": Field("quiet", FLAG),
     "enable-auto-tool-choice": Field("tools", FLAG),
 }
+NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
@@ -60,9 +67,22 @@ class Vllm(ServerCommand):
     name = "vLLM"
     place = 50
     fields = FIELDS
+    unmodelled = NOT_MODELLED
     program = "vllm"
     module = "vllm.entrypoints"
     share = memory.SERVER_SHARE
+
+    def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
+        """With --enable-lora one slot of rank 16, unless more are asked for."""
+        if not d.given("adapters"):
+            return 0, 1
+        if models.has_mixers(shape):
+            entry = d.settings["adapters"].entry
+            d.unmodelled.append(
+                Ignored(*entry[:4], "adapters of linear attention and state spaces are not modelled")
+            )
+            return 0, 1
+        return d.get("slots", 1), max(1, d.get("adapter_rank", 16))
 
     def spread(self, d: Draft, shape: Model, tp: int, replicas: int) -> tuple[int, int, int]:
         """Replicas become groups that share the experts."""

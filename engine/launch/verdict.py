@@ -16,7 +16,7 @@ from engine.launch import changes, planned, reading
 from engine.launch.changes import Edited
 from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
-from engine.mechanism import memory
+from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
 from engine.serving import inference, wide
 from engine.serving.inference import Served, Serving
@@ -343,7 +343,8 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
     )
-    return replace(report, served=answer, extrapolates=_outside(at, answer.extrapolates))
+    outside = (*answer.extrapolates, *(("adapters",) if s.adapters else ()))  # which take time, too
+    return replace(report, served=answer, extrapolates=_outside(at, outside))
 
 
 def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
@@ -359,8 +360,13 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
     )
     capacity = memory.capacity_bytes(at.gpu)
-    rest = capacity - weights - memory.FRAMEWORK_BYTES
-    cache = s.share * rest if s.of_rest else s.share * capacity - weights - memory.FRAMEWORK_BYTES
+    beside: dict[str, float] = {}
+    if s.adapters:
+        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
+        beside["adapters"] = float(slots)
+    held = sum(beside.values()) + weights
+    rest = capacity - held - memory.FRAMEWORK_BYTES
+    cache = s.share * rest if s.of_rest else s.share * capacity - held - memory.FRAMEWORK_BYTES
     value = memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
         float(inference.kv_shards(size, float(s.tp))) * s.pp
@@ -369,7 +375,12 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
     tokens = max(0, int((cache - states) // each))
     return ServerRoom(
-        {"weights": float(weights), "framework": memory.FRAMEWORK_BYTES, "cache": max(0.0, float(cache))},
+        {
+            "weights": float(weights),
+            **beside,
+            "framework": memory.FRAMEWORK_BYTES,
+            "cache": max(0.0, float(cache)),
+        },
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
         tokens,

@@ -17,6 +17,11 @@ def read(text, gpus=1):
     return engine.check_launch({"args.yaml": text}, "h100-sxm", gpus)
 
 
+def adapter_of(report):
+    assert report.launch is not None and report.launch.job is not None
+    return report.launch.job.adapter
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
@@ -50,7 +55,7 @@ def read(text, gpus=1):
 )
 def test_words_of_four_trainers(text, meant):
     report = read(text)
-    assert report.launch.job.adapter == meant
+    assert adapter_of(report) == meant
     assert not report.unmodelled and report.verdict in ("fits", "does not fit")
 
 
@@ -65,7 +70,7 @@ def test_words_of_four_trainers(text, meant):
     ],
 )
 def test_what_is_written_is_read_back(one):
-    assert read(LLAMA + "gradient_checkpointing: true\n" + peft.written(one)).launch.job.adapter == one
+    assert adapter_of(read(LLAMA + "gradient_checkpointing: true\n" + peft.written(one))) == one
 
 
 def test_no_matrix_of_that_name():
@@ -93,7 +98,7 @@ def test_peft_s_own_example_of_70b():
         "--use_4bit_quantization False --deepspeed ds_z3.json\n"
     )
     report = engine.check_launch(launch, "h100-sxm")
-    assert report.verdict == "fits" and report.launch.layout.zero == 3
+    assert report.verdict == "fits" and report.estimate is not None and report.estimate.layout.zero == 3
     assert report.total_bytes == pytest.approx(64e9, rel=0.2)
 
 
@@ -120,3 +125,17 @@ def test_52k_tokens_of_8b():
         "gradient_accumulation_steps: 8\nbf16: true\n"
     )
     assert engine.check_launch({"qlora.yaml": text}, "h100-sxm", 1).total_bytes > 70e9
+
+
+def test_adapters_beside_a_server():
+    """Four slots of rank 64 for every matrix of Llama 3.1 8B: 4 · 2 bytes · 4 · 41,943,040."""
+    line = "vllm serve meta-llama/Llama-3.1-8B --enable-lora --max-loras 4 --max-lora-rank 64"
+    report, bare = (engine.check_launch(each, "h100-sxm") for each in (line, line.split(" --enable")[0]))
+    assert report.verdict == "fits" and report.parts is not None and bare.parts is not None
+    assert report.parts["adapters"] == 4 * 2 * 4 * 41_943_040
+    assert bare.parts["cache"] - report.parts["cache"] == pytest.approx(report.parts["adapters"])
+    assert "adapters" in report.extrapolates and "adapters" not in bare.parts
+    usual = engine.check_launch(line.split(" --max-loras")[0], "h100-sxm")
+    assert usual.parts is not None and usual.parts["adapters"] == 2 * 41_943_040
+    sglang = "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --enable-lora"
+    assert engine.check_launch(sglang, "h100-sxm").verdict == "not modelled"
