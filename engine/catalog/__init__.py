@@ -231,7 +231,7 @@ def gpu(name: str) -> Gpu:
     >>> chip = engine.gpu("h100-sxm")
     >>> chip.hbm_bytes, chip.hbm_bytes_per_s
     >>> chip.peak_flops_per_s("fp8")
-    >>> engine.gpu("NVIDIA H100 80GB HBM3").key, engine.gpu("a100").name, engine.gpu("p5.48xlarge").key
+    >>> engine.gpu("NVIDIA H100 80GB HBM3").key, engine.gpu("a100").name
     """
     known = all_gpus()
     if name in known or not isinstance(name, str):

@@ -40,7 +40,7 @@ def test_what_comes_back_is_named_with_what_it_holds():
 def test_a_signature_says_what_goes_by_name():
     text = api.signature("collective", engine.collective)
     assert text.splitlines()[3] == "    *," and text.endswith(") -> Collective")
-    assert api.signature("gpu", engine.gpu) == "system_ml.gpu(key: str) -> Gpu"
+    assert api.signature("gpu", engine.gpu) == "system_ml.gpu(name: str) -> Gpu"
     assert api.signature("software", engine.software).endswith("(key: str, **changes: object) -> Software")
     assert "    software: TrainingSoftware = ...," in api.signature("Job", engine.Job).splitlines()
 
