@@ -110,7 +110,7 @@ bench: $(READY)  ## the budgets of speed and size, as figures and ratios of one 
 load: site  ## a hundred readers who drag, before one process and before several behind nginx
 	@$(BIN)/python -m bench.load --write
 
-# Breaks the engine in some 600 small ways and shows that its tests notice each; make mutants NAMES="step gpus.toml".
+# Breaks the engine in some 650 small ways and shows that its tests notice each; make mutants NAMES="step gpus.toml".
 mutants: $(READY)  ## break the engine on purpose, and see which test notices
 	@$(BIN)/python -m bench.mutants $(or $(NAMES),--write)
 

@@ -1,6 +1,6 @@
 """make mutants: breaks the engine in many small ways, one at a time, and shows that its tests notice.
 
-    python -m bench.mutants                     two to five of every module and table of engine/, some 600
+    python -m bench.mutants                     two to five of every module and table of engine/, some 650
     python -m bench.mutants step gpus.toml      these alone;  --each 20 for so many of each
     python -m bench.mutants --seed 7            others, by another lot
 
