@@ -104,7 +104,7 @@ SHARDED = {
     "5": 2,
 }
 HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
-RECIPES = {"adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit", "onebit": "bf16-adam"}
+RECIPES = {"lion": "lion", "adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit"}
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
 
 
@@ -218,6 +218,8 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
     narrow, half = d.given("bf16") or mixed == "bf16", d.given("fp16") or mixed == "fp16"
     optimizer = (d.given("optimizer") or "adamw").lower()
     key = next((RECIPES[mark] for mark in RECIPES if mark in optimizer), "bf16-adam")
+    if key == "bf16-adam" and "adam" not in optimizer:
+        d.lacks("optimizer", "this optimizer is not modelled")
     if narrow or half or mixed == "fp8":
         return "fp8" if mixed == "fp8" else "bf16" if narrow else "fp16", catalog.recipe(key)
     d.assume("precision", "fp32", "neither bf16 nor fp16")

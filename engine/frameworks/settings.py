@@ -121,6 +121,10 @@ class Draft:
         self.refused: list[Refused] = []
         self.faults: list[Fault] = []
 
+    def lacks(self, name: str, why: str) -> None:
+        """Note that what is set under one of our names is not modelled."""
+        self.unmodelled.append(Ignored(*self.settings[name].entry[:4], why))
+
     def read(self, entries: Iterable[Entry], table: dict[str, Field], unmodelled: dict[str, str]) -> None:
         """Take entries by a framework's table; ``unmodelled`` are keys that change memory or time in a way
         that the engine does not know."""

@@ -479,6 +479,8 @@ class Torchtitan(Framework):
             loss=loss(d),
             kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
         )
+        if "adam" not in (d.given("optimizer") or "AdamW").lower():
+            d.lacks("optimizer", "this optimizer is not modelled")
         job = Job(batch, seq, catalog.recipe("bf16-adam-fp32-grads" if zero == 1 else "bf16-adam"), by)
         hybrid = shard * cp if zero and replicate > 1 else 0
         found = Layout(

@@ -20,7 +20,7 @@ from engine.catalog.software import overlaps
 from engine.frameworks.framework import Meant
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron.fields import KEYS
-from engine.frameworks.settings import Draft, Ignored
+from engine.frameworks.settings import Draft
 from engine.mechanism.memory import MODULES
 from engine.mechanism.pipeline import stage_layers
 from engine.step.layout import Job, Layout
@@ -186,8 +186,7 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
     elif chosen == "lion":
         found = replace(found, key=f"{found.key}+lion", variance_bytes=0.0)
     elif chosen != "adam":
-        at = d.settings["optimizer"].entry
-        d.unmodelled.append(Ignored(at.key, at.value, at.file, at.line, "this optimizer is not modelled"))
+        d.lacks("optimizer", "this optimizer is not modelled")
     if half and is_emerging(d):
         d.refuse("ValueError: emerging optimizer with fp16 is not supported.", "optimizer")
     fp8 = d.given("fp8") or d.given("fp8_hybrid")

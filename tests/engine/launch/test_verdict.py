@@ -512,6 +512,14 @@ def test_an_optimizer_that_takes_no_roots_is_not_exchanged(optimizer):
     assert report.verdict == verdict.FITS and [change.what for change in report.changes] == ["micro_batch 2"]
 
 
+@pytest.mark.parametrize("optimizer", ["muon", "schedule_free_sgd_new", "apollo"])
+def test_an_optimizer_that_nobody_here_knows_is_not_taken_for_adam(optimizer):
+    report = engine.check_launch(f"{LLAMA_FACTORY}optim: {optimizer}\n", "h200", 8)
+    known = "sgd" in optimizer
+    assert (report.verdict == verdict.UNKNOWN) != known
+    assert known or "this optimizer is not modelled" in str(report)
+
+
 def test_a_launch_that_fits_is_offered_no_other_optimizer():
     """It would be neither faster nor of use."""
     report = engine.check_launch(LLAMA_FACTORY, "h200", 8)
