@@ -33,6 +33,8 @@ REST = PARTS[:-1]  # embedding and output layer stay in 16 bits unless they are 
 def parsed(text: str) -> dict[str, str]:
     """Part -> format, for all PARTS; ValueError names what is not known."""
     found: dict[str, str] = {}
+    if not isinstance(text, str):
+        raise ValueError(f"formats must be a text such as 'experts mxfp4, rest fp8-block'; got {text!r}")
     for said in text.split(",") if text else []:
         part, _, kind = said.strip().partition(" ")
         if part not in (*PARTS, "rest") or kind not in BYTES:

@@ -84,8 +84,8 @@ def test_exercises_are_answered_counted_saved_cleared_and_taken_back(visit, stat
     hand = Hand(page, "memory_stack")
     hand.field("size").fill("2B")
     hand.field("size").press("Enter")
-    hand.choose("gpu", hand.cls.controls()["gpu"].keys.index("b300"))
-    hand.field("size").fill("20B")
+    hand.choose("gpu", hand.cls.controls()["gpu"].keys.index("mi455x"))
+    hand.field("size").fill("40B")
     hand.field("size").press("Enter")  # past the wall by the reader's own hand
     expect(end(page)).to_contain_text("targets found 1 of 5")
     page.get_by_role("button", name="Mark as read").click()

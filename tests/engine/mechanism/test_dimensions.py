@@ -17,7 +17,15 @@ BYTE, SECOND, FLOP, GPU_HOUR = unit.byte, unit.second, unit.flop, 1.0
 PARAMS = 70e9 * unit.param
 PEAK, WIRE = 989e12 * FLOP / SECOND, 50e9 * BYTE / SECOND
 GPU = SimpleNamespace(hbm_bytes=80e9 * BYTE)
-RECIPE = SimpleNamespace(
+
+
+class Bytes(SimpleNamespace):
+    """A recipe's bytes of a parameter, which all parameters take."""
+
+    matrices = None
+
+
+RECIPE = Bytes(
     **{
         f"{slab}_bytes": n * BYTE / unit.param
         for slab, n in dict(weight=2, gradient=2, master=4, momentum=4, variance=4).items()
@@ -87,7 +95,7 @@ def gpu_with_units():
 
 def test_loads_are_shares_of_what_there_is():
     model, gpu = catalog.model("mixtral-8x7b"), gpu_with_units()
-    per_param = SimpleNamespace(**{name: value * unit.param for name, value in vars(RECIPE).items()})
+    per_param = Bytes(**{name: value * unit.param for name, value in vars(RECIPE).items()})
     with check.trusted():
         training = walls.training_loads(model, gpu, 8, 1e6, 10 * SECOND, per_param)
         serving = walls.serving_loads(model, gpu, 8, 16, 1000, 0.05 * SECOND, 2 * BYTE, 2 * BYTE)

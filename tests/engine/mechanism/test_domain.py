@@ -50,6 +50,7 @@ DOMAIN = dict(
     precision=st.sampled_from(hardware.PRECISIONS),
     ranks=st.integers(2, 10**6),
     stage=st.just(0),
+    formats=st.sampled_from(["", "experts mxfp4", "rest fp8-block", "attention bf16, rest nvfp4"]),
     adapter=st.none(),  # see test_adapters.py; a model with linear attention has none
     loss=st.sampled_from(["plain", "chunked", "fused"]),
     pytorch=st.booleans(),
