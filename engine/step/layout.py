@@ -348,6 +348,8 @@ class Estimate(printing.Printed):
             outside.append("offload")
         if self.job.adapter:
             outside.append("adapter")
+        if self.model.mixes:  # linear attention and its like, whose kernels were not measured
+            outside.append("attention")
         if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
             outside.append("mfu")
         return tuple(outside)

@@ -239,6 +239,7 @@ def test_all_kinds_are_served_and_trained(key):
     assert "attention" in found.extrapolates
     step = engine.estimate(model, at, engine.Job(global_batch=64, seq=4096), engine.Layout(gpus=64, tp=2))
     assert 0 < step.step_s < 1000
+    assert "attention" in step.extrapolates
 
 
 def test_long_contexts_cost_a_state_nothing():
