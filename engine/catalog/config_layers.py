@@ -48,7 +48,6 @@ BEYOND = (
     "enable_moe_block",
     "zero_expert_num",
 )
-SAME_AS_ALL = "must be one number for all layers, got"
 
 
 def reaches_beyond(config: Config) -> bool:
@@ -81,8 +80,6 @@ def plain(config: Config) -> dict:
     found = {key: value for key, value in config.items() if key not in left_out}
     if not found.get("num_hidden_layers"):
         found["num_hidden_layers"] = count(config)
-    if config.get("num_experts_per_tok") is None and config.get("num_experts") is None:
-        found["num_experts"] = config.get("n_routed_experts") or config.get("num_local_experts")
     return found
 
 
@@ -366,13 +363,8 @@ def _global(config: Config, sizes: Config) -> Table:
 def _linear(config: Config) -> Table:
     own = config.get("linear_attn_config")
     if isinstance(own, dict):  # Kimi Delta Attention
-        heads, width = whole(own, "num_heads"), whole(own, "head_dim")
-        return {
-            "kind": "linear",
-            "heads": heads,
-            "key_heads": heads,
-            "key_dim": width,
-            "value_dim": width,
+        width = whole(own, "head_dim")
+        return _alike(whole(own, "num_heads"), width) | {
             "convolution": whole(own, "short_conv_kernel_size", 4),
             "decay": "channel",
             "decay_rank": width,
@@ -389,26 +381,30 @@ def _linear(config: Config) -> Table:
 
 
 def _lightning(sizes: Config) -> Table:
-    heads, width = int(sizes["heads"]), int(sizes["head_dim"])
-    return {
-        "kind": "linear",
-        "heads": heads,
-        "key_heads": heads,
-        "key_dim": width,
-        "value_dim": width,
-        "decay": "fixed",
-    }
+    return _alike(int(sizes["heads"]), int(sizes["head_dim"])) | {"decay": "fixed"}
+
+
+def _alike(heads: int, width: int) -> Table:
+    """Linear attention whose keys have as many heads as its values, and the same width."""
+    return {"kind": "linear", "heads": heads, "key_heads": heads, "key_dim": width, "value_dim": width}
+
+
+def _either(config: Config, names: tuple[str, str], otherwise: int | None = None) -> int:
+    """A whole number that makers give one of two names; a missing one is named by the first."""
+    for key in names:
+        if config.get(key) is not None:
+            return whole(config, key)
+    return whole(config, names[0], otherwise)
 
 
 def _state_space(config: Config) -> Table:
-    heads = whole(config, "mamba_num_heads", whole(config, "mamba_n_heads", 0, 0) or None)
     return {
         "kind": "state space",
-        "heads": heads,
-        "head_dim": whole(config, "mamba_head_dim", whole(config, "mamba_d_head", 0, 0) or None),
-        "state": whole(config, "ssm_state_size", whole(config, "mamba_d_state", 0, 0) or None),
-        "groups": whole(config, "n_groups", whole(config, "mamba_n_groups", 1)),
-        "convolution": whole(config, "conv_kernel", whole(config, "mamba_d_conv", 4)),
+        "heads": _either(config, ("mamba_num_heads", "mamba_n_heads")),
+        "head_dim": _either(config, ("mamba_head_dim", "mamba_d_head")),
+        "state": _either(config, ("ssm_state_size", "mamba_d_state")),
+        "groups": _either(config, ("n_groups", "mamba_n_groups"), 1),
+        "convolution": _either(config, ("conv_kernel", "mamba_d_conv"), 4),
     }
 
 
@@ -445,16 +441,16 @@ def _streams(config: Config, hidden: int) -> int:
 def _sparse(config: Config, sizes: Config) -> Table:
     own = config.get("sparse_attention_config")
     found = own if isinstance(own, dict) else config
-    block = whole(found, "sparse_block_size", whole(found, "index_block_size", 128))
-    blocks = whole(found, "sparse_topk_blocks", whole(found, "index_topk_blocks", 16))
-    local = whole(found, "sparse_local_block", whole(found, "index_local_blocks", 1), 0)
+    block = _either(found, ("sparse_block_size", "index_block_size"), 128)
+    blocks = _either(found, ("sparse_topk_blocks", "index_topk_blocks"), 16)
+    local = whole(found, "sparse_local_block", whole(found, "index_local_blocks", 1, 0), 0)
     return {
         "kind": "indexed",
         "over": _full(config, sizes),
         "top": block * (blocks + local),
         "indexer": {
-            "heads": whole(found, "sparse_num_index_heads", whole(found, "index_n_heads", 4)),
-            "dim": whole(found, "sparse_index_dim", whole(found, "index_head_dim", 128)),
+            "heads": _either(found, ("sparse_num_index_heads", "index_n_heads"), 4),
+            "dim": _either(found, ("sparse_index_dim", "index_head_dim"), 128),
             "weighs_heads": False,
         },
     }

@@ -48,6 +48,13 @@ class Window:
             check.between(0, 1, chunked=self.chunked)
 
 
+def seen(most: Real, seq: Real) -> Real:
+    """How many of the latest ``most`` tokens one of ``seq`` sees on average, if it sees none after it: w −
+    w²/2s."""
+    width = ops.minimum(seq, most)
+    return width - width * width / (2 * seq)
+
+
 # -- attention -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class GroupedAttention:

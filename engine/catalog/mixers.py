@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAttention, Projection
+from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAttention, Projection, seen
 
 STATE_BYTES, CONVOLVED_BYTES = 4.0, 2.0  # a value of a recurrent state, and of a convolution's last inputs
 CHUNK = 64.0  # tokens that a kernel of linear attention multiplies at once
@@ -30,21 +30,15 @@ class Work(NamedTuple):
     repeated_bytes: Real = 0.0
 
 
-def seen(most: Real, seq: Real) -> Real:
-    """How many of the latest ``most`` tokens one of ``seq`` sees on average, if it sees none after it."""
-    width = ops.minimum(most * 1.0, seq * 1.0)
-    return width - width * width / (2.0 * seq)
-
-
 class Mixer:
-    """What the kinds here have in common: no latents, no biases, no cache and no state but for what a kind
-    says."""
+    """What the kinds here have in common: no latents, no biases, no cache but for what a kind says; and what
+    follows from the rest."""
 
     family = "mixer"
     kernels = 2.0  # of a layer, to start
-    reached = (
-        0.4  # assumed: the share of fused attention's rate that its products reach over a whole sequence
-    )
+    # assumed: the share of fused attention's rate that its products reach over a whole sequence
+    reached = 0.4
+    cached = 0  # values that a token leaves in the cache of one layer
     latent = False
     q_lora = 0
     kv_lora = 0
@@ -53,6 +47,16 @@ class Mixer:
     v_dim = 0
     biases = False
     qkv_bias = False
+    projections = ()
+
+    @property
+    def matrices(self) -> Real:
+        """Weights of all projections."""
+        return sum(one.k * one.n for one in self.projections)
+
+    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
+        """What a sequence keeps that grows with its context."""
+        return context * self.cached * value_bytes
 
 
 # -- states --------------------------------------------------------------------------------------------------
@@ -102,11 +106,6 @@ class LinearAttention(Mixer):
         return self.key_dim * self.key_heads / self.heads
 
     @property
-    def cached(self) -> Real:
-        """No token leaves anything in a cache."""
-        return 0
-
-    @property
     def corrects(self) -> bool:
         """Whether what the state holds for a key is replaced, and not added to (the delta rule)."""
         return self.decay != "fixed"
@@ -140,11 +139,6 @@ class LinearAttention(Mixer):
         return (*found, Projection(self.values, self.hidden, *ROW))
 
     @property
-    def matrices(self) -> Real:
-        """Weights of all projections."""
-        return sum(one.k * one.n for one in self.projections)
-
-    @property
     def parameters(self) -> Real:
         """Matrices, the convolution, decay and bias of each head or channel, and the norm of the result."""
         decays = {"head": 2 * self.heads, "channel": self.keys + self.heads, "fixed": 0}[self.decay]
@@ -166,10 +160,6 @@ class LinearAttention(Mixer):
         moved = CONVOLVED_BYTES * (2.0 * self.keys + 2.0 * self.values)
         states = 2.0 * STATE_BYTES * self.heads * k * v / CHUNK
         return Work(seq * a_token, seq * (moved + states))
-
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Nothing that grows with the context."""
-        return 0.0 * context
 
 
 def _low_rank(hidden: Real, rank: int, width: Real) -> list[Projection]:
@@ -225,11 +215,6 @@ class StateSpace(Mixer):
         return self.head_dim
 
     @property
-    def cached(self) -> Real:
-        """No token leaves anything in a cache."""
-        return 0
-
-    @property
     def convolved(self) -> Real:
         """Channels that the convolution runs over: in Mamba-2 also what is written and read."""
         return self.inner if self.step_rank else self.inner + 2 * self.groups * self.state
@@ -251,11 +236,6 @@ class StateSpace(Mixer):
             return (into, steers, Projection(self.step_rank, self.inner, *COLUMN), out)
         width = 2 * self.inner + 2 * self.groups * self.state + self.heads
         return (Projection(self.hidden, width, *COLUMN, casts_input=0.0), out)
-
-    @property
-    def matrices(self) -> Real:
-        """Weights of all projections."""
-        return sum(one.k * one.n for one in self.projections)
 
     @property
     def parameters(self) -> Real:
@@ -286,10 +266,6 @@ class StateSpace(Mixer):
         moved = CONVOLVED_BYTES * (3.0 * self.inner + 2.0 * self.groups * n)
         states = 2.0 * STATE_BYTES * self.inner * n / CHUNK
         return Work(seq * a_token, seq * (moved + states))
-
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Nothing that grows with the context."""
-        return 0.0 * context
 
 
 # -- attention over what an indexer picks --------------------------------------------------------------------
@@ -442,10 +418,6 @@ class IndexedAttention(Mixer):
         scored = self.indexer.flops(seq / 2.0 / self.indexer.pooled) if self.indexer else 0.0
         return Work(seq * pairs * seen(self.top, seq), seq * moved, seq * scored, 0.0)
 
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """What every token leaves in the cache."""
-        return context * self.cached * value_bytes
-
 
 # -- attention over compressed tokens ------------------------------------------------------------------------
 @dataclass(frozen=True)
@@ -536,11 +508,6 @@ class CompressedAttention(Mixer):
         return (*found, entries, Projection(self.query_rank, self.index_heads * self.index_dim, *WHOLE))
 
     @property
-    def matrices(self) -> Real:
-        """Weights of all projections."""
-        return sum(one.k * one.n for one in self.projections)
-
-    @property
     def parameters(self) -> Real:
         """Matrices, the norms of latent and key, a sink for each head, and for entries their norm and a bias
         for each place."""
@@ -574,10 +541,6 @@ class CompressedAttention(Mixer):
         scored = 2.0 * self.index_heads * self.index_dim * entries / 2.0
         return Work(seq * pairs, seq * 4.0 * self.heads * self.head_dim, seq * scored, 0.0)
 
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Every entry with its index key; the window's keys are the state."""
-        return context * self.cached * value_bytes
-
 
 @dataclass(frozen=True)
 class NoAttention(Mixer):
@@ -592,12 +555,9 @@ class NoAttention(Mixer):
     key_heads = 0
     qk_dim = 0
     value_dim = 0
-    cached = 0
     state_bytes = 0.0
-    matrices = 0
     parameters = 0
     extra_params = 0
-    projections = ()
 
     def decoding(self, context: Real, value_bytes: Real = 2.0) -> Work:
         """Nothing."""
@@ -606,7 +566,3 @@ class NoAttention(Mixer):
     def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
         """Nothing."""
         return Work(0.0 * seq, 0.0)
-
-    def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
-        """Nothing."""
-        return 0.0 * context

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.catalog import models
+from engine.catalog import layers, models
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, SELECTIVE
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Re
 def _seen_in(window, seq, causal):
     """Tokens that one sees on average within a window."""
     width = ops.minimum(seq, window.tokens)
-    average = ops.where(window.chunked > 0, width / 2, width - width * width / (2 * seq))
+    average = ops.where(window.chunked > 0, width / 2, layers.seen(window.tokens, seq))
     return ops.where(causal, average, width)
 
 

@@ -263,6 +263,12 @@ def shape(model: models.Model) -> Shape:
     return made
 
 
+def reading(shape: Shape) -> list[Attended]:
+    """The kinds of attention that read a cache; those of a state alone are left out. All where none does."""
+    found = [kind for kind in shape.attended if kind.mixer is None or kind.cached]
+    return found or list(shape.attended)
+
+
 def mean_of(kinds: Sequence[Attended], values: Sequence[Real]) -> Real:
     """The mean over a model's layers of what each kind of them takes."""
     mean = values[0]

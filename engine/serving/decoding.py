@@ -15,7 +15,7 @@ from engine.base import check, ops
 from engine.base.types import Real
 from engine.mechanism import memory
 from engine.mechanism.interconnect import ranks_per_node
-from engine.mechanism.shape import shape
+from engine.mechanism.shape import reading, shape
 from engine.serving import inference
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def room(
 
 def own_heads(model: Model) -> Real:
     """How many times larger a model's cache would be if every query head had a key and value of its own."""
-    kinds = [one for one in shape(model).attended if one.mixer is None or one.cached]
+    kinds = reading(shape(model))
     if not any(one.mixer for one in kinds):
         return kinds[0].heads * (kinds[0].qk_dim + kinds[0].value_dim) / kinds[0].cached
     own = sum(one.share * one.heads * (one.qk_dim + one.value_dim) for one in kinds)

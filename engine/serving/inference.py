@@ -21,7 +21,7 @@ from engine.mechanism import memory, mixing
 from engine.mechanism.interconnect import all_reduce_s, nvls_s, one_shot_s, ranks_per_node, ring_s, tree_s
 from engine.mechanism.matmul import stream_s
 from engine.mechanism.memory import BYTES_PER_VALUE
-from engine.mechanism.shape import mean_of, shape
+from engine.mechanism.shape import mean_of, reading, shape
 from engine.step.layout import Machine
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def kv_shards(size: Shape, tp: Real) -> Real:
     """The number of parts that the cache is split into: tensor ranks divide the key and value heads, and
     where there are more ranks than heads, several ranks hold copies of a head. A latent cache is never
     split."""
-    kind = next((one for one in size.attended if one.mixer is None or one.cached), size.attended[0])
+    kind = reading(size)[0]
     return ops.where(kind.is_latent, 1.0, ops.minimum(tp, size.kv_heads))
 
 
