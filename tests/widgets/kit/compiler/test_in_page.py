@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from course import engine_in_page
+from engine import catalog
+from engine.catalog import models
 from engine.launch import fit_page
 from engine.validation import launch_cases
 from tests import machine, states
@@ -125,6 +127,18 @@ def test_the_page_says_what_python_says_of_published_launches(tmp_path, site):
     found = held({name: launch_cases.request(name) for name in names}, tmp_path, site)
     for says in ("best", "changes"):
         assert sum(bool(each[says]) for each in found) > len(names) / 3
+
+
+def test_the_page_says_what_python_says_of_models_whose_layers_are_of_several_kinds(tmp_path, site):
+    mixed = [name for name, model in catalog.all_models().items() if models.has_mixers(model)]
+    asked = {"gpu": "h200-sxm", "gpus": 4, "own": {}}
+    jobs = {
+        name: asked | {"files": [["a.sh", f"vllm serve '{name}' -tp 4 --max-model-len 65536"]]}
+        for name in mixed
+    }
+    found = held(jobs, tmp_path, site)
+    assert [each["model"] for each in found] == mixed and len(mixed) > 10
+    assert all(each["total_bytes"] > 0 for each in found)
 
 
 def test_the_page_takes_a_gpu_and_a_fabric_of_one_s_own(tmp_path, site):
