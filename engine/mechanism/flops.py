@@ -81,6 +81,28 @@ def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Re
     return found
 
 
+def next_token_attention_flops(model: Shape | models.Model, context: Real) -> Real:
+    """FLOPs of scores and weighted sum for one new token after ``context`` others, in all layers: 2·s·heads·
+    (query dim + value dim) in each.
+
+    Latent attention is counted as servers run it, with the up-projections absorbed: each head reads a token's
+    latent and its rotary key, 2·s·heads·(2·kv_lora + rope_dim) (DeepSeek-V2, arXiv:2405.04434 section 2.1.2).
+    Kinds that read less, or nothing but a state, say so themselves (``catalog.mixers``). Leaves out the
+    softmax and all products with weights.
+    """
+    check.non_negative(context=context)
+    found = 0.0
+    for count, (kind, window) in models.attended(model):
+        if models.is_mixer(kind):
+            work = kind.decoding(context)
+            found = found + count * (work.flops + work.repeated_flops)
+            continue
+        seen = context if window is None else ops.minimum(context, window.tokens)
+        width = ops.where(kind.latent, 2 * kind.kv_lora + kind.rope_dim, kind.qk_dim + kind.value_dim)
+        found = found + 2.0 * kind.heads * width * (count * seen)
+    return found
+
+
 def _seen_in(window, seq, causal):
     """Tokens that one sees on average within a window."""
     width = ops.minimum(seq, window.tokens)

@@ -75,16 +75,18 @@ def split(
         products_s = inference.products_s(size, batch, tp, weight_bytes, chip) + inference.head_s(
             size, batch, tp, chip
         )
-        cache = inference.kept_bytes(size, context, batch, kv_value_bytes, tp)
+        cache = inference.read_bytes(size, context, batch, kv_value_bytes, tp)
         cache_s = cache / chip.decode.memory_bytes_per_s
         attention_s = inference.attention_s(size, batch, context, tp, kv_value_bytes, chip)
         starts_s = inference.starts_s(size, chip)
+        # negative where a kernel starts while another still reads
+        left_s = products_s + attention_s - reading_s - cache_s - starts_s
         messages = size.depth * size.all_reduces
         return DecodeSeconds(
             reading_s,
             cache_s + 0.0 * tp,  # a latent cache is the same for every degree
-            ops.maximum(0.0, products_s + attention_s - reading_s - cache_s - starts_s),
-            inference.other_s(size, batch, tp, chip) + starts_s,
+            ops.maximum(0.0, left_s),
+            inference.other_s(size, batch, tp, chip) + starts_s + ops.minimum(0.0, left_s),
             messages * reduce_s(batch * size.hidden * 2.0, tp, all_reduce, at.wires),
         )
 
@@ -171,6 +173,16 @@ def token_bytes(model: Model, kv_value_bytes: Real = 2.0) -> Real:
 def user_bytes(model: Model, context: Real, kv_value_bytes: Real = 2.0) -> Real:
     """Bytes of one user's cache, over all GPUs; layers with a window keep only the window."""
     return memory.kv_bytes(shape(model), context, 1.0, kv_value_bytes)
+
+
+def saves_from(model: Model, other: Model, kv_value_bytes: Real = 2.0) -> Real:
+    """The context from which on a user of this model, with states of fixed size, keeps less than one of
+    another without: state / (difference of what a token takes). Neither has windows, and the other's tokens
+    take more."""
+    gained = token_bytes(other, kv_value_bytes) - token_bytes(model, kv_value_bytes)
+    if not check.is_trusted():
+        check.positive(**{"the other's bytes a token, beyond this model's,": gained})
+    return shape(model).state_bytes / gained
 
 
 TOGETHER = 8192.0  # tokens of the prompts that are read in one step, at most

@@ -296,6 +296,22 @@ def kept_bytes(size: Shape, context: Real, sequences: Real, value_bytes: Real, t
     return (whole - states) / kv_shards(size, tp) + states / tp
 
 
+def read_bytes(size: Shape, context: Real, sequences: Real, value_bytes: Real, tp: Real) -> Real:
+    """Bytes that each GPU reads to attend from one new token of this many sequences: what they keep, but for
+    layers that read only a part of it, and with what they write back of a state."""
+    if not any(kind.mixer for kind in size.attended):
+        return kept_bytes(size, context, sequences, value_bytes, tp)
+
+    def layer_bytes(kind):
+        if kind.mixer is not None:
+            work = kind.mixer.decoding(context, value_bytes)
+            return sequences * (work.moved_bytes / tp + work.repeated_bytes)
+        seen = ops.minimum(context, kind.window) if kind.windowed else context
+        return sequences * kind.cached * seen * value_bytes / kv_shards(size, tp)
+
+    return size.depth * mean_of(size.attended, [layer_bytes(kind) for kind in size.attended])
+
+
 def decode_step(
     model: Model,
     at: Machine,

@@ -71,6 +71,26 @@ def test_attention_counted_by_hand():
     assert flops.attention_flops_per_token(model, 10, causal=1) == 160
 
 
+def test_a_next_tokens_attention_counted_by_hand():
+    """Llama 3 8B, 32 layers of 32 heads of 128: 4·32·128 FLOPs for each layer and token before. DeepSeek-V3
+    with its up-projections absorbed: 61 layers of 128 heads that read 512 + 64 values and add 512."""
+    llama, deepseek = catalog.model("llama3-8b"), catalog.model("deepseek-v3")
+    assert flops.next_token_attention_flops(llama, 8192.0) == 32 * 4 * 32 * 128 * 8192
+    assert flops.next_token_attention_flops(deepseek, 8192.0) == 61 * 2 * 128 * (576 + 512) * 8192
+    gemma = catalog.model("gemma3-27b")  # 52 of 62 layers see 1,024 tokens
+    seen = 10 * 8192 + 52 * 1024
+    assert flops.next_token_attention_flops(gemma, 8192.0) == 4 * 32 * 128 * seen
+
+
+def test_deepseek_v4_needs_27_percent_of_the_flops_of_v32_at_a_million_tokens():
+    """DeepSeek-V4's report, section 1: a token of V4-Pro after 2^20 others takes 27 % of V3.2's FLOPs."""
+    token = {}
+    for key in ("deepseek-v4-pro", "deepseek-v3.2"):
+        model = catalog.model(key)
+        token[key] = 2 * model.active_params + flops.next_token_attention_flops(model, 2.0**20)
+    assert token["deepseek-v4-pro"] / token["deepseek-v3.2"] == pytest.approx(0.27, abs=0.01)
+
+
 def test_window_counted_by_hand():
     """Window 4 of 10 tokens: on average 4 − 16/20 = 3.2 tokens are seen (1, 2, 3, 4, 4, … less half a token
     each)."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from engine.mechanism.shape import shape
 from engine.serving import decoding, inference
 from engine.serving.inference import Serving, decode_step
 from engine.step import layout
@@ -27,6 +28,21 @@ def test_the_parts_add_up_to_the_step(model, place, name):
     whole = [decode_step(model, H100, int(t), 24, 3000, all_reduce=name).total_s for t in tp]
     np.testing.assert_allclose(ours.total_s, whole, rtol=1e-12)
     assert all((part >= 0).all() for part in ours)
+
+
+@in_one_test("model", list(catalog.all_models().values()), ids=lambda m: m.key)
+@in_one_test("context", [300, 200_000])
+def test_the_parts_add_up_for_layers_that_read_only_a_part_of_what_they_keep(model, context):
+    ours = decoding.split(model, H100, 2.0, 16.0, float(context))
+    assert ours.total_s == pytest.approx(decode_step(model, H100, 2, 16, context).total_s, rel=1e-12)
+    assert all(part >= 0 for part in ours)
+
+
+def test_an_indexer_reads_a_key_of_each_token_and_the_latents_of_2048():
+    v32, context = catalog.model("deepseek-v3.2"), 131072.0
+    read = inference.read_bytes(shape(v32), context, 1.0, 2.0, 8.0)
+    assert read == pytest.approx(61 * (128 * 2 * context + 2048 * 576 * 2))
+    assert inference.kept_bytes(shape(v32), context, 1.0, 2.0, 8.0) == pytest.approx(85_888 * context)
 
 
 def test_stored_narrow_the_weights_are_read_faster_and_computed_no_faster():
