@@ -3,8 +3,8 @@
 import numpy as np
 
 from engine.base.types import Real
-from engine.catalog import gpu, model, models, price, serving_software
-from engine.mechanism import memory, roofline
+from engine.catalog import gpu, model, models, price
+from engine.mechanism import flops, memory, roofline
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
 from engine.serving.decoding import DecodeSeconds, FullReplica, Room
@@ -16,7 +16,6 @@ llama = model("llama3-70b")  # Llama 3 70B
 small = model("llama3-8b")  # Llama 3 8B
 tiny = model("llama3.2-1b")  # Llama 3.2 1B, a draft for the 70B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
-palm = model("palm-540b")  # PaLM 540B
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
 
 
@@ -27,9 +26,24 @@ def storing(stored_bytes: float, key: str = "h100-sxm") -> Machine:
 
 h200 = layout.machine(gpu("h200"))  # an H200 of such a node
 h200_fp8 = layout.machine(gpu("h200"), "fp8")  # the same with products in fp8
+in_groups = model("qwen3-235b-a22b")  # Qwen3 235B, whose layers all attend to every token
+linear = model("qwen3.5-397b-a17b")  # Qwen3.5 397B, with linear attention in three layers of four
+indexed = model("deepseek-v3.2")  # DeepSeek-V3.2, whose attention reads what an indexer picks
+
+
+def kept(of: models.Model, context: float = 131072) -> float:
+    """The cache and the states of one user."""
+    return decoding.user_bytes(of, context=context)
+
+
+def attends(of: models.Model, context: float = 131072) -> float:
+    """Attention's arithmetic for one more token after this many."""
+    return flops.next_token_attention_flops(of, context)
+
+
+states = linear.state_bytes_per_sequence  # of one user of Qwen3.5, whatever the context
+saves_from = decoding.saves_from(linear, in_groups)  # from this context on it keeps less than Qwen3 235B
 l40s = layout.machine(gpu("l40s"))  # an L40S
-tpu = layout.machine(gpu("tpu-v4"))  # a TPU v4 of a pod
-between_steps_s = serving_software("vllm-0").between_s  # from one step of vLLM to the next
 params = models.parameters(llama)  # parameters of Llama 3 70B
 peak = 8 * gpu("h100-sxm").bf16_flops_per_s  # the arithmetic of eight H100s
 
@@ -129,30 +143,9 @@ def a_spread_token(gpus: int, users: int) -> float:
     return wide.decode_s(deepseek, h200_fp8, tp=1, dp=gpus, batch=users, context=4096)
 
 
-# a step on 144 H800s, each with 88 users of 4,989 tokens
-deepseeks_own = wide.decode_s(
-    deepseek, layout.machine(gpu("h800"), "fp8"), tp=1, dp=144, batch=88, context=4989
-)
-
-
 def a_full_step(tp: int, pp: int) -> float:
     """A step of 2,048 tokens of Llama 3 70B on L40S, attention aside."""
     return np.interp(2048, *step_costs.costs(llama, l40s, tp=tp, pp=pp)[:2])
-
-
-def a_step(name: str, tp: Real, all_reduce: int, users: int = 1, context: int = 1024) -> DecodeSeconds:
-    """A model's step, for one user of 1,024 tokens unless said."""
-    return decoding.split(model(name), h100, tp=tp, batch=users, context=context, all_reduce=all_reduce)
-
-
-def doubled(gpus: int) -> Real:
-    """So many GPUs and twice as many."""
-    return np.array([1, 2]) * gpus
-
-
-def a_palm_token(context: float) -> StepTime:
-    """PaLM on 64 TPUs, for 64 sequences."""
-    return inference.decode_step(palm, tpu, tp=64, batch=64, context=context, weight_precision="int8")
 
 
 def room_for(context: int, tp: int = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> Room:
@@ -303,8 +296,6 @@ experts_critical_users = gpu("h200").bf16_flops_per_s / gpu("h200").hbm_bytes_pe
 deepseek_not_read_s = not_read_s(a_deepseek_token(users=256))
 # its tokens a second from each GPU
 deepseek_per_gpu = decoding.tokens_per_s_per_gpu(256, a_deepseek_token(users=256).total_s, tp=16)
-# the formula's speed-up for T5-XXL with T5-small as its draft
-t5_speed_up = drafts.speculative_speed_up(accepted=0.75, drafted=7, draft_cost=0.02)
 # attention's share in reading 131,072 tokens
 attention_of_prefill = reading(prompt=131072).attention_s / reading(prompt=131072).total_s
 # tokens a second and GPU by the rule, at the data sheet's rate

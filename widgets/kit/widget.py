@@ -185,6 +185,15 @@ class Widget(Viewer):
     lights: dict[str, Any] = {}  # name -> Light: what a sentence can highlight besides each part (guide.py)
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Refuses a control that would hide what every widget has under this name."""
+        super().__init_subclass__(**settings)
+        for name, control in vars(cls).items():
+            if isinstance(control, Control) and hasattr(Widget, name):
+                raise TypeError(
+                    f"{cls.__name__}: a control needs another name than {name!r}, which every widget has"
+                )
+
     def __init__(self, **values: Any) -> None:
         """Controls by name; a choice takes one of its keys, or the thing itself. Instead of a value it can be
         another component or parameter, whose value it then follows."""
@@ -339,6 +348,16 @@ def _rows(view, columns: dict) -> dict:
     return columns | {name: column[:last] for name, column in lists.items()}
 
 
+def _ends(view) -> dict:
+    """Where each player's run ends; a method of this name that means something else is a slip."""
+    ends = view.ends()
+    if not isinstance(ends, dict):
+        raise TypeError(
+            "ends() gives each player's last frame, by name; what gives something else needs another name"
+        )
+    return ends
+
+
 def _hints(cls, view) -> dict:
     said = {method.hint_of: getattr(view, name)() for name, method in cls.methods("hint_of").items()}
     dots = {name: method.measured_by.hints(view) for name, method in cls.methods("measured_by").items()}
@@ -354,7 +373,7 @@ def _shown(cls, view) -> dict:
         },
         "documents": {name: getattr(view, name)() for name in cls.methods("document_label")},
         "ranges": view.ranges(),
-        "ends": view.ends(),
+        "ends": _ends(view),
         "summary": view.summary(),
         **_measured(cls, view),
     }

@@ -26,7 +26,8 @@ KINDS = {
 }
 MODELS = [catalog.model(key) for key in KINDS]
 WORDS, MEANINGS = ([said[i] for said in KINDS.values()] for i in range(2))
-NAMES = [f"{model.name}: {word}" for model, word in zip(MODELS, WORDS)]
+SHORT = [model.name.split("-A")[0] for model in MODELS]  # without the active parameters
+NAMES = [f"{name}: {word}" for name, word in zip(SHORT, WORDS)]
 GROUPED, LINEAR = WORDS.index("grouped"), WORDS.index("linear")
 GPUS = [catalog.gpu(key) for key in ("h200", "b200", "mi300x")]
 TP = 8.0  # GPUs of a server
@@ -36,7 +37,7 @@ SHORTEST, LONGEST = 256, 2**20
 CONTEXTS = np.geomspace(SHORTEST, LONGEST, 37)  # three to a doubling
 STOPS = fig.one_two_five(SHORTEST, LONGEST)
 LEFT = 40  # room for the names of the scale
-NAMED_AT, RIGHT = 1.3 * LONGEST, 45.0 * LONGEST  # the names stand behind the curves
+NAMED_AT, RIGHT = 1.35 * LONGEST, 90.0 * LONGEST  # the names stand behind the curves
 NAME = 0.062  # of the frame's height, from one name to the next
 MEASURES = {
     "cache": ("what a user keeps", 0),
@@ -44,14 +45,14 @@ MEASURES = {
     "time": ("time of a step", 2),
 }
 FAMILIES = ["bytes", "flops", "seconds"]
-LOWEST, DECADES = [1e6, 1e7, 1e-3], [6.0, 7.0, 4.0]  # of each measure's axis
+LOWEST, HIGHEST, DECADES = [1e6, 1e7, 1e-3], [1e12, 1e14, 1.0], [6.0, 7.0, 3.0]  # of each measure's axis
 HUES = ["hbm", "compute", "ink"]
 TITLES = [
     "a user's cache and states, on all GPUs",
     "arithmetic of attention for one more token",
     "time of a step: one token for every user",
 ]
-EVERY = ("shown", "users", "gpu", "cache")
+EVERY = ("measure", "users", "gpu", "cache")
 
 
 class AttentionKinds(Widget):
@@ -66,7 +67,7 @@ class AttentionKinds(Widget):
         whole=True,
         marks=(1024, 8192, 131072),
     )
-    shown = Choice("Show", MEASURES, "cache")
+    measure = Choice("Show", MEASURES, "cache")
     model = Choice(
         "Look at", {key: (name, i) for i, (key, name) in enumerate(zip(KINDS, NAMES))}, "qwen3.5-397b-a17b"
     )
@@ -77,9 +78,9 @@ class AttentionKinds(Widget):
     presets = {
         "A document of 131,072 tokens": {},
         "A chat of 4,096": {"context": 4096},
-        "What it computes": {"shown": "flops"},
-        "A step for 32 users": {"shown": "time"},
-        "A million tokens, one user": {"context": LONGEST, "shown": "time", "users": 1},
+        "What it computes": {"measure": "flops"},
+        "A step for 32 users": {"measure": "time"},
+        "A million tokens, one user": {"context": LONGEST, "measure": "time", "users": 1},
     }
     break_it = "Find a context at which linear attention keeps more than attention over every token does."
     assumptions = (
@@ -113,35 +114,34 @@ class AttentionKinds(Widget):
     def fits(self, model, context):
         return decoding.room(model, self.gpu, TP, context, self.cache, FP8.bytes).users >= self.users
 
-    def measured(self, model, context):
+    def height(self, model, context):
         """What is drawn upwards, at these contexts."""
         found = np.where(
-            self.shown == 0,
+            self.measure == 0,
             self.kept_bytes(model, context),
             np.where(
-                self.shown == 1, flops.next_token_attention_flops(model, context), self.step_s(model, context)
+                self.measure == 1,
+                flops.next_token_attention_flops(model, context),
+                self.step_s(model, context),
             ),
         )
-        return fig.share_of_decades(found, lookup(LOWEST, self.shown), self.highest())
-
-    def highest(self):
-        return fig.decades_below(lookup(LOWEST, self.shown), -lookup(DECADES, self.shown))
+        return fig.share_of_decades(found, lookup(LOWEST, self.measure), lookup(HIGHEST, self.measure))
 
     @once
-    def ends(self):
+    def lasts(self):
         """The context at which each curve ends: the last that all users' caches leave room for."""
         ends = []
         for model in MODELS:
-            seen = (self.shown < 2) | self.fits(model, CONTEXTS)
+            seen = (self.measure < 2) | self.fits(model, CONTEXTS)
             ends.append(np.max(np.where(seen, CONTEXTS, SHORTEST)))
         return np.stack(ends)
 
     @once
     def heights(self):
         """Each curve: its contexts and its heights, a row for each model."""
-        ends = self.ends()
+        ends = self.lasts()
         x = [np.minimum(CONTEXTS, ends[i]) for i in range(6)]
-        return x, [self.measured(model, x[i]) for i, model in enumerate(MODELS)]
+        return x, [self.height(model, x[i]) for i, model in enumerate(MODELS)]
 
     @once
     def here(self):
@@ -173,7 +173,7 @@ class AttentionKinds(Widget):
         x, y = self.heights()
         mine = fig.row_of(y, self.model)
         return {"x": fig.row_of(x, self.model)} | {
-            f"y{i}": np.where(self.shown == i, mine, -1.0) for i in range(3)
+            f"y{i}": np.where(self.measure == i, mine, -1.0) for i in range(3)
         }
 
     @part("model", *EVERY, shown=False)
@@ -194,13 +194,13 @@ class AttentionKinds(Widget):
 
     @part("model", "context", *EVERY)
     def marks(self):
-        fit = (self.shown < 2) | (self.here()[3] > 0)
-        y = np.stack([self.measured(model, self.context * 1.0) for model in MODELS])
+        fit = (self.measure < 2) | (self.here()[3] > 0)
+        y = np.stack([self.height(model, self.context * 1.0) for model in MODELS])
         return {
             "x": fig.gone_on_log_unless(fit, self.context + np.zeros(6)),
             "y": y,
             "size": np.where(np.arange(6) == self.model, 13.0, 7.0),
-            "hue": [select(self.shown, HUES) for _ in range(6)],
+            "hue": [select(self.measure, HUES) for _ in range(6)],
         }
 
     @hint("marks")
@@ -217,24 +217,24 @@ class AttentionKinds(Widget):
     def line(self):
         return {"x": self.context, "text": show(self.context, "tokens")}
 
-    @part("shown", shown=False)
+    @part("measure", shown=False)
     def scale(self):
         """Ticks of the vertical axis, whose quantity changes: a text for each power of ten."""
-        steps, decades, lowest = np.arange(8.0), lookup(DECADES, self.shown), lookup(LOWEST, self.shown)
+        steps, decades, lowest = np.arange(8.0), lookup(DECADES, self.measure), lookup(LOWEST, self.measure)
         values = fig.decades_below(lowest, -steps)
         texts = [[show(values[i], family) for family in FAMILIES] for i in range(8)]
         return {
             "y": np.where(steps <= decades, steps / decades, -1.0),
-            "text": [select(self.shown, texts[i]) for i in range(8)],
+            "text": [select(self.measure, texts[i]) for i in range(8)],
         }
 
-    @part("shown", "cache", shown=False)
+    @part("measure", "cache", shown=False)
     def equal(self):
         """Where a state begins to pay, on the curves of what a user keeps."""
         at = self.crossing()
         return {
-            "x": fig.gone_on_log_unless(self.shown == 0, at),
-            "y": fig.share_of_decades(self.kept_bytes(MODELS[LINEAR], at), LOWEST[0], 10**12.0),
+            "x": fig.gone_on_log_unless(self.measure == 0, at),
+            "y": fig.share_of_decades(self.kept_bytes(MODELS[LINEAR], at), LOWEST[0], HIGHEST[0]),
             "text": f"equal at {show(at, 'tokens')}",
         }
 
@@ -265,15 +265,15 @@ class AttentionKinds(Widget):
         )
         mark = {"marker": "diamond", "size": 12, "fill_color": color["panel"], "line_color": color["ink"]}
         p.scatter("x", "y", source=equal, line_width=2, **mark)
-        p.text("x", "y", text="text", x_offset=10, y_offset=12, source=equal, **fig.LABEL)
+        p.text("x", "y", text="text", x_offset=12, y_offset=16, source=equal, **fig.ON_PANEL, **fig.LABEL)
         for width in ("wide", "narrow"):
             fig.only(width, p.text(NAMED_AT, "y", text=width, source=names, **fig.by_style("style")))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------
-    @part("shown", shown=False)
+    @part("measure", shown=False)
     def title(self):
-        return {"text": select(self.shown, TITLES)}
+        return {"text": select(self.measure, TITLES)}
 
     @readout("A user keeps")
     def kept(self):
@@ -306,8 +306,8 @@ class AttentionKinds(Widget):
         kept = self.here()[0]
         linear, grouped = show(kept[LINEAR], "bytes"), show(kept[GROUPED], "bytes")
         return kept[LINEAR] > kept[GROUPED], (
-            f"You found it: with {show(self.context, 'tokens')} {MODELS[LINEAR].name} keeps {linear}, "
-            f"because its states are as large for one token as for a million; {MODELS[GROUPED].name} keeps "
+            f"You found it: with {show(self.context, 'tokens')} {SHORT[LINEAR]} keeps {linear}, "
+            f"because its states are as large for one token as for a million; {SHORT[GROUPED]} keeps "
             f"{grouped}."
         )
 
@@ -315,7 +315,7 @@ class AttentionKinds(Widget):
     def no_room(self):
         return self.chosen(self.here()[3]) < 1, (
             f"Eight {self.gpu.name} have no room for {counted(self.users, 'user', 'users')} of "
-            f"{show(self.context, 'tokens')} beside {select(self.model, [m.name for m in MODELS])}. "
+            f"{show(self.context, 'tokens')} beside {select(self.model, SHORT)}."
         )
 
     @regime()
@@ -328,25 +328,24 @@ class AttentionKinds(Widget):
     def summary(self):
         kept, computed, step_s, fit = self.here()
         other = np.where(self.model == GROUPED, float(LINEAR), float(GROUPED))
-        names = [model.name for model in MODELS]
-        mine, its = select(self.model, names), select(other, names)
+        mine, its = select(self.model, SHORT), select(other, SHORT)
         tokens = show(self.context, "tokens")
         pair = [
             [show(lookup(column, at), family) for at in (self.model, other)]
             for column, family in zip((kept, computed, step_s), FAMILIES)
         ]
         timed = [
-            choose(lookup(fit, at) > 0, f"takes {pair[2][i]}", "has no room")
+            choose(lookup(fit, at) > 0, f"takes {pair[2][i]} a step", "has no room")
             for i, at in enumerate((self.model, other))
         ]
         return choose(
-            self.shown == 0,
+            self.measure == 0,
             f"A user of {tokens} keeps {pair[0][0]} in {mine}, {pair[0][1]} in {its}.",
             choose(
-                self.shown == 1,
+                self.measure == 1,
                 f"After {tokens} the next takes {pair[1][0]} of attention in {mine}, {pair[1][1]} in {its}.",
-                f"{counted(self.users, 'user', 'users')}, {tokens} each: a step of {mine} {timed[0]}, "
-                f"of {its} {timed[1]}.",
+                f"With {counted(self.users, 'user', 'users')} of {tokens}, {mine} {timed[0]}, "
+                f"{its} {timed[1]}.",
             ),
         )
 

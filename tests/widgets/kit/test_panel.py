@@ -13,8 +13,8 @@ from tests.said import lacks
 from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
 from widgets.kit import panel
-from widgets.kit.controls import BadValue
-from widgets.kit.widget import all_widgets
+from widgets.kit.controls import BadValue, Number
+from widgets.kit.widget import Widget, all_widgets
 
 WIDGETS = sorted(all_widgets())
 
@@ -227,3 +227,11 @@ def test_a_control_of_panels_own_takes_whole_steps():
     slider = pn.widgets.FloatSlider.from_param(figure.param.batch)
     slider.value = 70
     assert slider.step == 1 and figure.batch == 70
+
+
+def test_a_control_or_method_that_would_hide_one_of_every_widgets_is_refused():
+    with pytest.raises(TypeError, match="another name than 'shown', which every widget has"):
+        type("Hidden", (Widget,), {"shown": Number("Size", 1.0, 0.1, 10.0)})
+    ends = type("Ends", (Widget,), {"size": Number("Size", 1.0, 0.1, 10.0), "ends": lambda self: [1.0]})
+    with pytest.raises(TypeError, match="needs another name"):
+        ends().shown()
