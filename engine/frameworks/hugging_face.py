@@ -284,6 +284,7 @@ class HuggingFace(Framework):
     place = 35
     fields = FIELDS
     unmodelled = UNMODELLED
+    lightens = (HOST, peft.QUANTISED)
     can = deepspeed.CAN
     new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
