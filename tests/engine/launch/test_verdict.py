@@ -307,8 +307,8 @@ def test_copies_of_the_state_are_read_and_tried():
     ("texts", "why"),
     [
         (
-            {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "cpu"}'), "b": RUN},
-            "on the host",
+            {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "nvme"}'), "b": RUN},
+            "on a disk",
         ),
         ([FSDP, TRAINER, "use_peft: true\nload_in_8bit: true\nper_device_train_batch_size: 1\n"], "4 bits"),
         ([FSDP, TRAINER + "finetuning_type: oft\n"], "LoRA"),
@@ -467,7 +467,7 @@ def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
     unsaid = engine.check_launch(LLAMA_FACTORY.replace("ds_z3_config", "mine"), "rtx3090", 8)
     assert "mine.json is not among these texts" in {one.name: one.why for one in unsaid.assumed}["zero"]
     offloaded = engine.check_launch(LLAMA_FACTORY.replace("z3", "z3_offload"), "rtx3090", 8)
-    assert offloaded.verdict == verdict.UNKNOWN
+    assert offloaded.launch.layout.offload == "optimizer+gradients+parameters" and offloaded.fits
 
 
 def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
@@ -477,6 +477,30 @@ def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
     config += '"intermediate_size": 256, "vocab_size": 1000, "max_position_embeddings": 16384}'
     own = engine.check_launch({"run.sh": "vllm serve mine/own", "config.json": config}, "h100-sxm")
     assert own.launch.server.longest == 16384
+
+
+def test_deepspeed_moves_to_the_host_what_its_json_says():
+    """Of stage 2 the state and the gradients; parameters in stage 3 alone; and an error for another place."""
+    for stage, said, moves in (
+        (2, '"offload_optimizer": {"device": "cpu"}', "optimizer+gradients"),
+        (2, '"offload_param": {"device": "cpu"}', "none"),
+        (3, '"offload_param": {"device": "cpu"}', "parameters"),
+        (3, '"offload_optimizer": {"device": "none"}', "none"),
+        (1, '"cpu_offload": true', "optimizer+gradients"),
+    ):
+        text = DS.replace('"stage": 2', f'"stage": {stage}, {said}')
+        found = engine.check_launch({"ds.json": text, "run.sh": RUN}, "h100-sxm")
+        assert found.launch.layout.offload == moves, said
+    text = DS.replace('"stage": 2', '"stage": 2, "offload_optimizer": {"device": "gpu"}')
+    wrong = engine.check_launch({"ds.json": text, "run.sh": RUN}, "h100-sxm")
+    assert wrong.verdict == verdict.ILLEGAL and "device must be none, cpu or nvme" in wrong.refused[0].error
+
+
+def test_liger_s_chunks_by_hand():
+    """16 sequences of 16,384 tokens of Qwen2.5 1.5B (151,936 words, width 1,536): 262,144 / 99 tokens are
+    2,648, rounded up 4,096, so 64 chunks."""
+    assert hugging_face.liger_chunks(catalog.model("qwen2.5-1.5b"), 16 * 16384) == 64
+    assert hugging_face.liger_chunks(catalog.model("llama3-8b"), 1) == 1
 
 
 # -- Megatron-Bridge ---------------------------------------------------------------------------------------
