@@ -29,6 +29,20 @@ class Server:
 
 
 @dataclass(frozen=True)
+class Role:
+    """A model beside the one that is trained, on the same GPUs: a reference or a reward model, which only
+    reads; a critic, which is trained, too; or the engine that writes the answers (a rollout)."""
+
+    name: str  # "reference", "reward", "critic" or "rollout"
+    model: Model
+    ranks: int  # GPUs that hold a copy of its weights together
+    weight_bytes: float = 2.0  # of a parameter
+    share: float = 0.0  # of the GPU's memory, that a rollout takes
+    leaves: bool = False  # gives its memory back, or moves to the host, while the others train
+    layout: Layout | None = None  # of a critic, where the launch has one for it
+
+
+@dataclass(frozen=True)
 class Launch:
     """One launch, with everything that was read, assumed and ignored on the way to it."""
 
@@ -39,6 +53,8 @@ class Launch:
     job: Job | None = None
     layout: Layout | None = None
     server: Server | None = None
+    roles: tuple[Role, ...] = ()
+    leaves: bool = False  # whether what is trained moves to the host while answers are written
     settings: tuple[Setting, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     ignored: tuple[Ignored, ...] = ()

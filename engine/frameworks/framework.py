@@ -10,7 +10,7 @@ from engine.frameworks.writing import Words
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
-    from engine.frameworks.described import Launch, Server
+    from engine.frameworks.described import Launch, Role, Server
     from engine.step.constraints import Ability
     from engine.step.layout import Job, Layout
 
@@ -62,6 +62,8 @@ class Meant(NamedTuple):
     job: Job | None = None
     layout: Layout | None = None
     server: Server | None = None
+    roles: tuple[Role, ...] = ()  # models beside the one that is trained
+    leaves: bool = False  # whether that one moves to the host while answers are written
 
 
 def of_config(d: Draft, config: Callable[[], Model]) -> Model:

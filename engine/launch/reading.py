@@ -361,6 +361,8 @@ def _launch(
         meant.job,
         meant.layout,
         meant.server,
+        meant.roles,
+        meant.leaves,
         tuple(
             sorted(
                 (s for s in draft.settings.values() if s.name in draft.used), key=lambda s: (s.file, s.line)

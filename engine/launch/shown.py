@@ -90,6 +90,8 @@ def headline(report: Report) -> str:
         return f"{name}: fits, with room for {room.tokens:,} tokens in its cache."
     if report.partly:
         return f"{name}: does not fit: the weights alone take {held} of each GPU, of {limit}."
+    if report.verdict == TOO_LARGE and report.refused:
+        return f"{name}: does not fit: {report.refused[0].error}"
     if report.verdict == CLOSE:
         low, high = (gib(size) for size in report.total_band_bytes)
         side = "a little less" if report.fits else "more"
@@ -138,6 +140,8 @@ def bars(report: Report) -> list[str]:
 def rate(report: Report) -> list[str]:
     """Seconds of a step or tokens a second, with the band, and what lies outside of the calibration."""
     found = []
+    if report.launch and report.launch.roles:
+        return ["", "The time of a step is not said: how long answers take to write is not modelled."]
     if report.estimate:
         e = report.estimate
         low, high = (human(seconds, "seconds") for seconds in e.band_s)

@@ -12,7 +12,7 @@ from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
-from engine.launch import changes, planned, reading
+from engine.launch import beside, changes, planned, reading
 from engine.launch.changes import Edited
 from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
@@ -315,12 +315,22 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         total = total + held["adam_step"]
     if launch.unmodelled:
         return unless_sure(launch, report, float(held["weights"]))
+    refused = launch.refused
+    if launch.roles:
+        held = beside.moments(launch, at, held).fullest
+        total = sum(held.values())
+        for role in launch.roles:
+            if role.name == "rollout" and beside.too_small(role, at.gpu):
+                takes = beside.weights_bytes(role) / GIB
+                words = f"the engine's weights take {takes:.1f} GiB of each GPU, more than its share of it"
+                said = f"ValueError: No available memory for the cache blocks: {words}."
+                refused = (*refused, Refused(said))
     low, high = bands.band("memory")
     sure = FITS if high * total <= capacity else TOO_LARGE if low * total > capacity else CLOSE
     return replace(
         report,
-        verdict=ILLEGAL if launch.refused else sure,
-        refused=launch.refused,
+        verdict=ILLEGAL if launch.refused else TOO_LARGE if refused else sure,
+        refused=refused,
         parts={name: float(size) for name, size in held.items()},
         total_bytes=float(total),
         capacity_bytes=float(capacity),
@@ -399,11 +409,11 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
     )
     capacity = memory.capacity_bytes(at.gpu)
-    beside: dict[str, float] = {}
+    more: dict[str, float] = {}
     if s.adapters:
         slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
-        beside["adapters"] = float(slots)
-    held = sum(beside.values()) + weights
+        more["adapters"] = float(slots)
+    held = sum(more.values()) + weights
     rest = capacity - held - memory.FRAMEWORK_BYTES
     cache = s.share * rest if s.of_rest else s.share * capacity - held - memory.FRAMEWORK_BYTES
     value = memory.BYTES_PER_VALUE[s.kv_precision]
@@ -416,7 +426,7 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     return ServerRoom(
         {
             "weights": float(weights),
-            **beside,
+            **more,
             "framework": memory.FRAMEWORK_BYTES,
             "cache": max(0.0, float(cache)),
         },
