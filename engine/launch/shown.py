@@ -41,6 +41,7 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
     if over is not None:
         found.append(f"  {over_a_step.words(over, report.capacity_bytes)}")
     found += rate(report)
+    found += reach(report)
     if report.refused:
         found += ["", "What the framework will say:"]
         found += [f"  {_at(r.file, r.line)}{r.error}" for r in report.refused]
@@ -170,6 +171,20 @@ def rate(report: Report) -> list[str]:
         if "gpu" in report.extrapolates and by != "measured":
             found.append(f"No kernels were timed on this GPU: shares of its data sheet, {by}")
     return found
+
+
+def reach(report: Report) -> list[str]:
+    """How far it could go as it stands, in a line; nothing where that was not asked."""
+    launch, of = report.launch, report.reach
+    if launch is None or of is None or not (of.longest or of.users or of.card):
+        return []
+    what = "request" if launch.server else "sequence"
+    told = [f"the longest {what} that fits has {of.longest:,} tokens" if of.longest else f"no {what} fits"]
+    if launch.server and of.users:
+        told.append(f"of the greatest length {of.users:,} fit at once")
+    if of.card:
+        told.append(f"the smallest card that holds it is the {catalog.all_gpus()[of.card].name}")
+    return ["", f"As it stands, {'; '.join(told)}."]
 
 
 def best_headline(report: Report) -> str:

@@ -13,7 +13,9 @@ from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
 from engine.launch import beside, changes, planned, reading
+from engine.launch import reach as far
 from engine.launch.changes import Edited
+from engine.launch.reach import Reach
 from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
@@ -38,7 +40,7 @@ MOST_READ = 2_000_000  # characters that are read again, all edits together
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
-ALSO = ("changes", "best")  # what takes longer than the verdict
+ALSO = ("changes", "best", "reach")  # what takes longer than the verdict
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class Report(printing.Printed):
     changes: tuple[Change, ...] = ()
     best: Estimate | None = None
     best_text: str = ""
+    reach: Reach | None = None  # how far it could go, where that was asked
 
     @property
     def fits(self) -> bool:
@@ -192,6 +195,7 @@ class Report(printing.Printed):
             }
         best = self.best
         result |= {
+            "reach": self.reach.as_dict() if self.reach else None,
             "extrapolates": list(self.extrapolates),
             "changes": [change.as_dict() for change in self.changes],
             "best": {
@@ -249,6 +253,8 @@ def check_launch(
         return found
     if "changes" in also:
         found = replace(found, changes=_changes(found, given, gpu, gpus))
+    if "reach" in also and not isinstance(gpu, (Machine, Gpu)):
+        found = replace(found, reach=far.of(found, judged))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
         if (

@@ -2,7 +2,7 @@
 import { modules } from "./engine.js";
 import { $dict, $tuple, plain } from "./python.js";
 
-const STEPS = [[], ["changes"], ["changes", "best"]];
+const STEPS = [[], ["reach"], ["reach", "changes"], ["reach", "changes", "best"]];
 const { $answer: answer, $corrected: corrected } = modules["engine.launch.fit_page"];
 const pause = () => new Promise(resolve => setTimeout(resolve));
 let newest = 0;
