@@ -43,7 +43,7 @@ def test_the_users_of_a_server_by_hand():
 
 
 def test_a_launch_that_cannot_start_or_is_not_known_says_nothing():
-    for more in ("--optimizer-cpu-offload", "--tensor-model-parallel-size 3"):
+    for more in ("--cpu-offloading-num-layers 2", "--tensor-model-parallel-size 3"):
         report = engine.check_launch(MEGATRON.replace("--bf16", f"--bf16 {more}"), "h100-sxm")
         assert report.reach is None or report.reach.as_dict() == {
             "longest": 0,
