@@ -132,6 +132,9 @@ def bars(report: Report) -> list[str]:
     for name, size in report.parts.items():
         found.append(f"  {name:<12}{gib(size):>11}  {'█' * round(WIDTH * size / top)}".rstrip())
     found.append(f"  {'all':<12}{gib(report.total_bytes):>11}  of {gib(report.capacity_bytes)}")
+    if report.stages:
+        each = [f"{name} {gib(size)}" for name, size in report.stages.items()]
+        found.append(f"  By stage of the pipeline: {', '.join(each)}")
     if report.estimate:
         low, high = report.total_band_bytes
         found.append(f"  80 % of comparable runs lie between {gib(low)} and {gib(high)}")

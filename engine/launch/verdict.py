@@ -101,6 +101,9 @@ class Report(printing.Printed):
     estimate: Estimate | None = None
     room: ServerRoom | None = None
     served: Served | None = None
+    stages: dict[str, float] | None = (
+        None  # bytes of a GPU of each kind of pipeline stage, where there are some
+    )
     partly: bool = False  # the parts are only those that are sure, and already too large
     extrapolates: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -170,6 +173,7 @@ class Report(printing.Printed):
             "refused": [{"error": r.error, "file": r.file, "line": r.line} for r in self.refused],
             "memory_bytes": self.parts,
             "total_bytes": self.total_bytes,
+            "stage_bytes": self.stages,
             "capacity_bytes": self.capacity_bytes,
         }
         if self.estimate:
@@ -341,6 +345,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         total_bytes=float(total),
         capacity_bytes=float(capacity),
         passing_bytes=passing,
+        stages=found.bytes_by_stage if launch.layout.pp > 1 and not launch.roles else None,
         estimate=found,
         extrapolates=_outside(at, found.extrapolates),
     )

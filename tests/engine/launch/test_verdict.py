@@ -627,3 +627,13 @@ def test_megatron_s_optimizer_on_the_host_leaves_its_gradients():
     assert there.launch.layout.offload == "optimizer" and there.parts["optimizer"] == 0.0
     assert there.parts["gradients"] == here.parts["gradients"]
     assert there.estimate.step_s > here.estimate.step_s
+
+
+def test_each_stage_is_said_and_the_fullest_is_the_total():
+    report = engine.check_launch(MEGATRON.replace("PP=2", "PP=4"), "h100-sxm")
+    assert set(report.stages) == {"first", "second", "last"}
+    assert max(report.stages.values()) == pytest.approx(report.total_bytes)
+    assert report.stages["first"] > report.stages["second"]  # the embedding, and more micro-batches in flight
+    assert "By stage of the pipeline: first" in "\n".join(shown.lines(report))
+    two = engine.check_launch(MEGATRON, "h100-sxm").stages
+    assert set(two) == {"first", "last"} and engine.check_launch(TITAN, "h100-sxm").stages is None

@@ -68,6 +68,7 @@ function memory(found) {
   const table = element("table", { className: "fit-memory" }, element("caption", { textContent: `Memory of the fullest GPU; the line is what ${found.server ? "the server may take" : "the driver leaves"}: ${gib(found.capacity_bytes)}` }), element("tbody", {}, ...drawn, all));
   table.style.setProperty("--limit", percent(found.capacity_bytes));
   const words = [heading("Memory"), element("div", { className: "fit-table" }, table)];
+  if (found.stage_bytes) words.push(element("p", { textContent: `By stage of the pipeline: ${Object.entries(found.stage_bytes).map(([name, bytes]) => `${name} ${gib(bytes)}`).join(", ")}.` }));
   if (found.total_band_bytes) words.push(element("p", { textContent: `80 % of comparable runs lie between ${gib(found.total_band_bytes[0])} and ${gib(found.total_band_bytes[1])}.` }));
   return words;
 }
