@@ -2,7 +2,7 @@
 import { fromAddress, LONGEST_LINK, toAddress } from "./link.js";
 import { element, held, lines, report } from "./report.js";
 
-const PAUSE_MS = 300;      // after the last key
+const PAUSE_MS = 80;       // after the last key: the answer is there within 150
 const MOST_FILES = 64, TEXTS = /\.(sh|bash|slurm|sbatch|txt|ya?ml|json|toml|py|env|conf|cfg|ini|md|modelfile)$|^[^.]+$/i;  // of a folder
 const LIMIT_MS = 20_000;   // for a verdict; nothing that a person launches takes a tenth of it
 const MOST_SHOWN = 200_000;
