@@ -148,7 +148,8 @@ class Draft:
     def take(self, field: Field, entry: Entry) -> None:
         """One entry; a later one with the same meaning wins, as with the programs themselves."""
         low = entry.value.strip().lower()
-        if low in NOTHING and field.kind != FLAG and not (field.kind == TEXT and low == "none"):
+        plain = field.kind != FLAG or low == "auto"  # a flag without a value is set
+        if low in NOTHING and plain and not (field.kind == TEXT and low == "none"):
             self.ignored.append(Ignored(entry.key, entry.value, entry.file, entry.line, "gives no value"))
             return
         value = converted(entry.value, field.kind)

@@ -68,7 +68,7 @@ def test_what_only_running_could_tell_is_unknown_and_said_once():
         Source("x.sh", "run --a $(nproc) --b $1 --c $HOME_OF --d ${NO[0]} --e `date` --f $HOME_OF\n")
     )
     assert [w.known for w in script.commands[0][1:]] == [True, False] * 6
-    told = [str(fault) for fault in script.faults]
+    told = [str(fault) for fault in script.unknown]
     assert len(told) == 4 and all(line.startswith("x.sh:1: ") and "is not known" in line for line in told)
 
 
@@ -83,7 +83,7 @@ def test_a_comment_between_continued_lines_ends_the_command():
 
 def test_a_here_document_is_a_text_of_its_own():
     script = shell.read(Source("x.sh", 'N=8\ncat <<EOF > ds.json\n{"a": $N}\nEOF\nrun 1\n'))
-    assert [(s.text, s.first_line) for s in script.written] == [('{"a": 8}', 3)]
+    assert [(s.text, s.first_line, s.file) for s in script.written] == [('{"a": 8}', 3, "ds.json")]
     assert [[w.text for w in c] for c in script.commands] == [["cat"], ["run", "1"]]
 
 
