@@ -103,7 +103,9 @@ class ServerCommand(Framework):
         value."""
         if any(entry.key in self.fields and self.fields[entry.key].name == "model" for entry in found):
             return found
-        for entry in [*bare, *found]:
+        if not bare and any(_names_a_file(self, entry) for entry in found):
+            return found
+        for entry in [*bare, *(each for each in found if each.key not in self.fields)]:
             if "/" in entry.value or key_of(entry.value):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
@@ -245,6 +247,11 @@ class ServerCommand(Framework):
         if of.weights == "bf16" or stored_in_4_bits(of):
             return []
         return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+
+
+def _names_a_file(of: Framework, entry: Entry) -> bool:
+    """Whether a flag names a file of flags, which may name the model."""
+    return entry.key in of.fields and of.fields[entry.key].name == "config"
 
 
 def _pools(of: Deployment) -> list[Pool]:

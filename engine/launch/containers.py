@@ -74,9 +74,10 @@ def devices(text: str) -> int:
     bare = text.strip("\"' ")
     for begin in ("device=", "count=", "nvidia.com/gpu="):
         if begin in bare:
-            listed = begin != "count="
-            bare = bare.split(begin)[1].strip("\"'")
-            return len([one for one in bare.split(",") if one and one != "all"]) if listed else _whole(bare)
+            each = bare.split(begin)[1].split('"')[0].split("'")[0].split(",")
+            if begin == "count=":
+                return _whole(each[0])
+            return len([one for one in each if one and one != "all" and "=" not in one])
     return _whole(bare)
 
 
@@ -134,11 +135,11 @@ def of_run(words: list[Word], file: str) -> Started | None:
         word, text = words[at], words[at].text
         at += 1
         key, equals, _ = text.lstrip("-").partition("=")
-        value = _rest(word, text.index("=") + 1) if equals else None
+        value = rest(word, text.index("=") + 1) if equals else None
         if not text.startswith("--"):
             bare = set(text[1:]) <= set(letters)
             if not bare and len(text) > 2 and not equals:
-                key, value = text[1], _rest(word, 2)
+                key, value = text[1], rest(word, 2)
         else:
             bare = key in BARE
         if value is None and not bare and at < len(words):
@@ -149,7 +150,7 @@ def of_run(words: list[Word], file: str) -> Started | None:
         if key in ("e", "env"):
             name, has, _ = value.text.partition("=")
             if has:
-                variables[name] = [_rest(value, len(name) + 1)]
+                variables[name] = [rest(value, len(name) + 1)]
         elif key in ("v", "volume", "B", "bind"):
             mounts.append(value.text)
         elif key == "entrypoint":
@@ -162,10 +163,10 @@ def of_run(words: list[Word], file: str) -> Started | None:
                 gpus = Entry(f"--{key}", str(named), file, value.line, place[0], place[1])
     if at >= len(words):
         return None
-    image, rest = words[at], mounted(words[at + 1 :], mounts)
+    image, behind = words[at], mounted(words[at + 1 :], mounts)
     own = verb in ("run", "create") and not entry and program in RUNNERS
     gpus = gpus or visible(variables, file)
-    return Started(image.text if own else "", [*entry, *rest], own, variables, gpus, None, image.line)
+    return Started(image.text if own else "", [*entry, *behind], own, variables, gpus, None, image.line)
 
 
 def mounted(words: list[Word], mounts: list[str]) -> list[Word]:
@@ -192,7 +193,7 @@ def _in_front(text: str) -> bool:
     return text in IN_FRONT or text.startswith(("-", "srun", "mpirun")) or "=" in text or text.isdigit()
 
 
-def _rest(word: Word, drop: int) -> Word:
+def rest(word: Word, drop: int) -> Word:
     """A word without its first characters."""
     bits: list[Bit] = []
     for bit in word.bits:
@@ -238,7 +239,7 @@ def filled(word: Word, variables: dict[str, list[Word]], file: str, opening: str
     if "$" not in word.text:
         return word
     bits: list[Bit] = []
-    known, why = word.known, word.why
+    known, why, script = word.known, word.why, " " in word.text.strip()
     for bit in word.bits:
         at = 0
         while at < len(bit.text):
@@ -254,7 +255,7 @@ def filled(word: Word, variables: dict[str, list[Word]], file: str, opening: str
                 bits.append(Bit("$", bit.line, -1, True))
             elif name in variables and all(one.known for one in variables[name]):
                 for one in variables[name]:
-                    bits += list(one.bits)
+                    bits += [b if b.line else b._replace(line=bit.line) for b in one.bits]
             elif default is not None:
                 begin = bit.text.find(default, place)
                 bits.append(Bit(default, bit.line, bit.start + begin if bit.start >= 0 else -1, True))
@@ -262,6 +263,9 @@ def filled(word: Word, variables: dict[str, list[Word]], file: str, opening: str
                 known = False
                 words = f"the variable {bit.text[place:stop][:40]} is not known without running it"
                 why = why or Fault(file, bit.line, words)
+                if script:  # which is read itself
+                    begin = bit.start + place if bit.start >= 0 else -1
+                    bits.append(Bit(bit.text[place:stop], bit.line, begin, True))
             at = stop
     return Word(tuple(bits), known, why)
 
@@ -294,12 +298,7 @@ def words_of(node: Node | None, source: Source, variables: dict[str, list[Word]]
     if node.kind != TEXT or not node.text.strip():
         return []
     word = filled(word_of(node, source), variables, source.name, opening)
-    found = [one for words in shell.within(source.name, word).commands for one in words]
-    if word.known:
-        return found
-    return [Word(one.bits, one.known and bool(one.text), one.why or word.why) for one in found] + (
-        [Word((), False, word.why)]
-    )
+    return [one for words in shell.within(source.name, word).commands for one in words]
 
 
 def _environment(node: Node | None, source: Source) -> dict[str, list[Word]]:
@@ -314,7 +313,7 @@ def _environment(node: Node | None, source: Source) -> dict[str, list[Word]]:
         value = item.get("value") if item.kind == MAP else None
         if item.kind == TEXT and "=" in item.text:
             name = item.text.split("=", 1)[0]
-            found[name] = [_rest(word_of(item, source), len(name) + 1)]
+            found[name] = [rest(word_of(item, source), len(name) + 1)]
         elif value is not None and value.kind == TEXT:
             found[item.word("name")] = [word_of(value, source)]
     return found

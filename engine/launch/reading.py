@@ -29,7 +29,7 @@ from engine.frameworks.settings import (
 from engine.launch import containers, json, shell, toml, yaml
 from engine.launch.containers import Started
 from engine.launch.shell import Bit, Word
-from engine.launch.texts import Source, Texts, sources
+from engine.launch.texts import PASTED, Source, Texts, sources
 
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
 LATER = (JSON, TOML, PYTHON, YAML, SHELL)  # the later wins: a command's flags go before its files
@@ -116,6 +116,9 @@ class Gathered:
             self.loose.append(Loose(source, notation, entries, file))
             return
         framework, sure = owner(notation, entries)
+        if sure <= Sure.ONE_FLAG and source.name.startswith(PASTED) and self.asking("") is not None:
+            self.loose.append(Loose(source, notation, entries, ""))
+            return
         started = framework.commands(notation, entries) if sure > Sure.NOT else []
         if started:
             for each in started:
@@ -312,6 +315,9 @@ class Gathered:
             return
         script = inside(words)
         if script is not None:
+            program = base(words[0].text)
+            if program in SHORT:
+                self.counted(named_short(flags(words[:-1], {}, "-").found, program))
             known = variables | {name: [word] for name, word in front.items()}
             found = shell.within(file, script, known)
             self.faults += found.faults[:20]
@@ -464,8 +470,8 @@ def inside(words: list[Word]) -> Word | None:
                     break
                 if option.text[1:2] != "-" and option.text.endswith("c"):
                     return behind
-        if name == "sbatch" and script.text.startswith("--wrap"):
-            return Word((*script.bits[1:],)) if "=" in script.text else None
+        if script.text.startswith("--wrap="):
+            return containers.rest(script, len("--wrap="))
     last = words[-1]
     return last if base(words[0].text) in REMOTE and " " in last.text.strip() else None
 
@@ -550,9 +556,10 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     """The launch that these texts describe."""
     given, faults = sources(texts)
     several = [(notation_of(source.text) != SHELL, source.given, source.start, source) for source in given]
-    gathered = Gathered(only_set([source for other, _, _, source in several if not other]))
+    gathered = Gathered(only_set([one[3] for one in several if not one[0]]))
     quiet: list[Source] = []  # texts that launch nothing
-    for *_, source in sorted(several, key=lambda one: one[:3]):
+    for one in sorted(several, key=lambda one: one[:3]):
+        source = one[3]
         before = [len(gathered.found), len(gathered.faults), len(gathered.loose)]
         gathered.source(source)
         for at in range(before[0], len(gathered.found)):
@@ -605,8 +612,8 @@ def only_set(scripts: list[Source]) -> dict[str, list[Word]]:
     for source in sorted(scripts, key=lambda one: one.given):
         if len(source.text) < 20_000 and "=" in source.text:
             script = shell.read(source)
-            if not script.commands:
-                found |= script.variables
+            for name, words in [] if script.commands else script.variables.items():
+                found[name] = [Word(tuple(Bit(b.text, 0) for b in w.bits), w.known, w.why) for w in words]
     return found
 
 

@@ -376,7 +376,8 @@ class _Reader:
             self.known = self.known and word.known
             self.why = self.why or word.why
             self.open = self.open or quoted or several
-            for bit in word.bits:
+            for each in word.bits:
+                bit = each if each.line else each._replace(line=self.line)  # 0 is in another text
                 self.add(bit) if quoted or several else self.split(bit)
 
     def default(self, words: str, quoted: bool) -> None:
