@@ -97,6 +97,8 @@ class Framework(Protocol):
     lightens: tuple[str, ...] = ()  # of what is not modelled, what may make the weights on a GPU less
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
     separator: str = "_"  # between the words of a key in a command
+    images: tuple[str, ...] = ()  # images whose own program starts it, by name or ``name:tag`` …
+    image_runs: tuple[str, ...] = ()  # … and the words that this program stands for
     beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
     degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are
     new_keys: tuple[str, ...] = (Where.FLAG,)  # where a key goes that no text has: the first place there is
@@ -112,6 +114,11 @@ class Framework(Protocol):
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """How sure it is that a configuration file is its own."""
         return Sure.NOT
+
+    def commands(self, notation: str, entries: list[Entry]) -> list[list[Entry]]:
+        """The commands that a file of its own stands for, word by word as values of entries, such as a
+        chart's; none where its entries are settings themselves."""
+        return []
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """What a command sets, of its flags, the words that belong to none, and all words."""

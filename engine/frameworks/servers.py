@@ -14,7 +14,7 @@ from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import key_of, named, stored_precision
-from engine.frameworks.settings import Draft, Entry, Setting
+from engine.frameworks.settings import Draft, Entry, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ class ServerCommand(Framework):
         value."""
         if any(entry.key in self.fields and self.fields[entry.key].name == "model" for entry in found):
             return found
-        for entry in [*bare, *found]:
+        if not bare and any(_names_a_file(self, entry) for entry in found):
+            return found
+        for entry in [*bare, *(each for each in found if each.key not in self.fields)]:
             if "/" in entry.value or key_of(entry.value):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
@@ -119,6 +121,9 @@ class ServerCommand(Framework):
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The server, the format of its products, and the GPUs of all its replicas."""
+        if d.given("config"):
+            entry = d.settings["config"].entry
+            d.unmodelled.append(Ignored(*entry[:4], "this file is not among these texts: add it"))
         tp, pp = max(1, d.get("tp", 1)), max(1, d.get("pp", 1))
         replicas = max(1, d.given("replicas") or 1)
         share = d.get("share", self.share)
@@ -129,7 +134,7 @@ class ServerCommand(Framework):
             )
             share = self.share
         text = d.given("longest")
-        longest = (_tokens(d, text) if text else None) or shape.max_context
+        longest = (_tokens(d, text, "longest") if text else None) or shape.max_context
         if not text:
             d.assume("longest", longest, "the model's own limit")
         requests = max(1, d.get("requests", self.requests))
@@ -156,6 +161,8 @@ class ServerCommand(Framework):
             )
         kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
         chunk = d.given("chunk") or None
+        if isinstance(chunk, str):
+            chunk = _tokens(d, chunk, "chunk")
         if self.limits_all and dp > 1:
             requests, chunk = max(1, requests // dp), chunk and chunk // dp
         slots = self.slots(d, shape)
@@ -242,18 +249,23 @@ class ServerCommand(Framework):
         return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
 
 
+def _names_a_file(of: Framework, entry: Entry) -> bool:
+    """Whether a flag names a file of flags, which may name the model."""
+    return entry.key in of.fields and of.fields[entry.key].name == "config"
+
+
 def _pools(of: Deployment) -> list[Pool]:
     if not of.apart:
         return [Pool(BOTH, of.replicas, of.replica)]
     return [Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica)]
 
 
-def _tokens(d: Draft, text: str) -> int | None:
+def _tokens(d: Draft, text: str, name: str) -> int | None:
     """A number of tokens, which may be written 32k; None if it is no number."""
     scale = UNITS.get(text[-1:], 1)
     digits = text[:-1] if scale > 1 else text
     if not digits.isdigit() or len(digits) > 12 or not int(digits):
-        d.refuse(f"ValueError: {text[:20]!r} is no number of tokens", "longest")
+        d.refuse(f"ValueError: {text[:20]!r} is no number of tokens", name)
         return None
     return int(digits) * scale
 

@@ -47,6 +47,7 @@ FIELDS = {
     "enable-two-batch-overlap": Field("halves", FLAG),
     "disable-cuda-graph": Field("eager", FLAG),
     "enable-torch-compile": Field("compiled", FLAG),
+    "config": Field("config", TEXT),
 }
 
 

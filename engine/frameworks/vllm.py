@@ -5,6 +5,10 @@ written are those of commit 99d7eb5d (0.12 in the making). Errors: v1/core/kv_ca
 The connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
 connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
 deployment (v0.12.0).
+
+Its images start ``vllm serve`` (docker/Dockerfile; before 0.11 its api_server, which takes the same flags).
+The chart: vllm-project/production-stack helm/README.md at 008a23bd, templates/deployment-vllm-multi.yaml at
+010004ee. A file of --config has flags as keys, and the command's own go before it.
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ from typing import TYPE_CHECKING
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import Framework
+from engine.frameworks.framework import Framework, Sure
 from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
-from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field, Ignored
 from engine.mechanism import memory
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ FIELDS = {
     "gpu-memory-utilization": Field("share", NUMBER),
     "max-model-len": Field("longest", TEXT),
     "max-num-seqs": Field("requests"),
-    "max-num-batched-tokens": Field("chunk"),
+    "max-num-batched-tokens": Field("chunk", TEXT),
     "quantization": Field("quantization", TEXT),
     "q": Field("quantization", TEXT),
     "kv-cache-dtype": Field("kv", TEXT),
@@ -54,8 +58,23 @@ FIELDS = {
     "disable-log-requests": Field("quiet", FLAG),
     "disable-log-stats": Field("quiet", FLAG),
     "enable-auto-tool-choice": Field("tools", FLAG),
+    "config": Field("config", TEXT),
 }
 NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
+NOT_MODELLED |= {"VLLM_PP_LAYER_PARTITION": "stages of unequal layers are not modelled"}
+# the values of the chart of vllm-project/production-stack, by the flags that its template passes
+CHART = "servingEngineSpec.modelSpec"
+CHART_FLAGS = {
+    "enableLoRA": "--enable-lora",
+    "vllmConfig.enableChunkedPrefill": "--enable-chunked-prefill",
+    "vllmConfig.enablePrefixCaching": "--enable-prefix-caching",
+    "vllmConfig.maxModelLen": "--max-model-len",
+    "vllmConfig.dtype": "--dtype",
+    "vllmConfig.tensorParallelSize": "--tensor-parallel-size",
+    "vllmConfig.maxNumSeqs": "--max-num-seqs",
+    "vllmConfig.gpuMemoryUtilization": "--gpu-memory-utilization",
+    "vllmConfig.maxLoras": "--max-loras",
+}
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
@@ -71,6 +90,36 @@ class Vllm(ServerCommand):
     program = "vllm"
     module = "vllm.entrypoints"
     share = memory.SERVER_SHARE
+    images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm")
+    image_runs = ("vllm", "serve")
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """The values of its chart."""
+        return Sure.OWN_SECTIONS if any(e.key.startswith(f"{CHART}.") for e in entries) else Sure.NOT
+
+    def commands(self, notation: str, entries: list[Entry]) -> list[list[Entry]]:
+        """The servers of the chart's values, each as its template starts it."""
+        each: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.key.startswith(f"{CHART}."):
+                number, _, key = entry.key.removeprefix(f"{CHART}.").partition(".")
+                each.setdefault(number, []).append(entry._replace(key=key))
+        found = []
+        for values in each.values():
+            model = [e for e in values if e.key == "modelURL"]
+            if not model:
+                continue
+            gpus = [e for e in values if e.key in ("requestGPU", "resources.limits.nvidia.com/gpu")]
+            front = ["--gpus", gpus[-1]] if gpus else []
+            words: list[str | Entry] = [*front, "vllm", "serve", model[-1]]
+            for entry in values:
+                if entry.key in CHART_FLAGS:
+                    words += [CHART_FLAGS[entry.key], entry]
+                elif entry.key.startswith("vllmConfig.extraArgs."):
+                    words.append(entry)
+            line = model[-1]._replace(start=-1, stop=-1)
+            found.append([w if isinstance(w, Entry) else line._replace(value=w) for w in words])
+        return found
 
     def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
         """With --enable-lora one slot of rank 16, unless more are asked for."""
