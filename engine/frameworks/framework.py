@@ -93,6 +93,7 @@ class Framework(Protocol):
     fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
     unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
+    calls: dict[str, str] = {}  # what a program calls -> what its arguments' keys have before them here
     separator: str = "_"  # between the words of a key in a command
     beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
     degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are

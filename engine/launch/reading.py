@@ -14,10 +14,11 @@ from engine.frameworks.described import Launch
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import FALSE, FLAG, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
-from engine.launch import json, shell, toml, yaml
+from engine.launch import json, python, shell, toml, yaml
 from engine.launch.texts import Source, Texts, sources
 
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
+PROGRAM = "program"  # in Python; PYTHON are assignments to cfg
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
@@ -60,6 +61,9 @@ class Gathered:
         notation = notation_of(source.text)
         if notation == SHELL:
             self.script(source, depth)
+            return
+        if notation == PROGRAM:
+            self.program(source)
             return
         read = {JSON: json.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
         entries, faults = read(source)
@@ -115,6 +119,24 @@ class Gathered:
                 if notation_of(written.text) != SHELL:
                     self.source(written, depth + 1)
 
+    def program(self, source: Source) -> None:
+        """A program: the arguments of those calls that a framework knows, as its own keys."""
+        found, unknown = python.read(source)
+        framework, sure = owner(PROGRAM, found)
+        if sure == Sure.NOT:
+            words = "a program that calls nothing that is known here"
+            self.faults.append(Fault(source.name, source.first_line, words))
+            return
+        entries = of_calls(framework, found)
+        known = {e.key for e in entries}
+        for entry in of_calls(framework, unknown):
+            if entry.key in framework.fields or entry.key in framework.unmodelled:
+                again = "; the other value is taken" if entry.key in known else ""
+                words = f"{entry.key} is not a literal here, and no program is run: left out{again}"
+                self.faults.append(Fault(source.name, entry.line, words))
+        self.counted(entries)
+        self.add(framework, entries, source.name, source.first_line, PROGRAM)
+
     def commands(self, source: Source) -> list[Fragment]:
         """What the commands launch that stand between the lines of a text of another notation."""
         before = len(self.found)
@@ -166,6 +188,8 @@ def notation_of(text: str) -> str:
         return JSON
     if any(line.startswith("cfg.") and "=" in line for line in bare):
         return PYTHON
+    if not lines[0].startswith("#!") and python.is_python(bare):
+        return PROGRAM
     if (bare[0].startswith("[") and bare[0].split("#")[0].rstrip().endswith("]")) or (
         any(line[0] == "[" and line.split("#")[0].rstrip()[-1:] == "]" for line in bare)
         and any(" = " in line for line in bare)
@@ -181,6 +205,17 @@ def notation_of(text: str) -> str:
     if keys and keys + items >= 0.6 * len(bare) and plain and not bare[0].startswith(("--", "export ")):
         return YAML
     return SHELL
+
+
+def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
+    """The entries of a program under the framework's own keys, where it knows what is called."""
+    found = []
+    for entry in entries:
+        for name, prefix in framework.calls.items():
+            if entry.key == name or entry.key.startswith(f"{name}."):
+                found.append(entry._replace(key=f"{prefix}{entry.key.removeprefix(name).removeprefix('.')}"))
+                break
+    return [entry for entry in found if entry.key]
 
 
 def owner(notation: str, entries: list[Entry]) -> tuple[Framework, int]:
