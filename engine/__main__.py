@@ -31,7 +31,7 @@ from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
 from engine.launch import commands, over_a_step, shown
-from engine.launch.verdict import ILLEGAL, TOO_LARGE
+from engine.launch.verdict import STATUSES
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
@@ -41,7 +41,7 @@ from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.validation import accuracy
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
-OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses, and of ``check`` for what cannot run
+OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses; those of ``check`` are in its room
 LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character that is read
 
 
@@ -233,10 +233,9 @@ def run_check(args: Namespace) -> Result:
     """``check``: what a launch script asks for, whether it runs, and what would be faster."""
     gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
     found = api.check_launch(_texts(args.files), gpu, args.gpus)
-    if found.launch is None:
-        raise ValueError("; ".join(str(fault) for fault in found.faults))
     over = over_a_step.of_report(found)
-    data = {**found.as_dict(), "over_a_step": over.as_dict() if over else None}
+    data = {"headline": shown.headline(found), **found.as_dict()}
+    data["over_a_step"] = over.as_dict() if over else None
     return Result(data, [*shown.lines(found, over)], found.rows())
 
 
@@ -463,9 +462,9 @@ def answer(args: Namespace, prog: str) -> int:
     if isinstance(result, dict) and result.get("within_budget") is False:
         print(_refused(result), file=sys.stderr)
         return OVER_BUDGET
-    if isinstance(result, dict) and result.get("verdict") in (TOO_LARGE, ILLEGAL):
-        print(one_line(str(found.parts[0])), file=sys.stderr)
-        return OVER_BUDGET
+    if isinstance(result, dict) and STATUSES.get(result.get("verdict", "")):
+        print(one_line(result["headline"]), file=sys.stderr)
+        return STATUSES[result["verdict"]]
     return NOT_YET if isinstance(result, dict) and result.get("right") is False else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.frameworks.framework import Framework
-from engine.frameworks.settings import FLAG, TEXT, Field, Setting
+from engine.frameworks.settings import FLAG, TEXT, Draft, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.step.constraints import Ability
 
@@ -26,13 +26,13 @@ FIELDS = {
     "zero_optimization.overlap_comm": Field("overlap", FLAG),
     "zero_optimization.zero_hpz_partition_size": Field("shard"),
     "optimizer.type": Field("optimizer", TEXT),
+    "zero_optimization.offload_optimizer.device": Field("host_optimizer", TEXT),
+    "zero_optimization.offload_param.device": Field("host_parameters", TEXT),
+    "zero_optimization.cpu_offload": Field("host_old", FLAG),
 }
 KEYS = keys_of(FIELDS)
-HOST = "state on the host is not modelled"
+DISK = "state on a disk is not modelled"
 UNMODELLED = {
-    "zero_optimization.offload_optimizer.device": HOST,
-    "zero_optimization.offload_param.device": HOST,
-    "zero_optimization.cpu_offload": HOST,
     "tensor_parallel.autotp_size": "DeepSpeed's AutoTP in training is not modelled",
     "sequence_parallel_size": "DeepSpeed's Ulysses is not modelled",
 }
@@ -51,6 +51,22 @@ CUT_ELSEWHERE = """DeepSpeed's JSON knows data-parallel ranks alone. This layout
 which are built in code there: take the Megatron-LM arguments or the torchtitan file.
 """  # noqa: E501
 ON_A_LINE = ("bf16",)  # sections that are written on a line
+
+
+def on_host(d: Draft, zero: int) -> str:
+    """What is moved to the host, as a layout's ``offload``. DeepSpeed sends gradients after the optimizer as
+    they are computed, and moves parameters in stage 3 alone (docs/_pages/config-json.md)."""
+    optimizer = (d.given("host_optimizer") or "none").lower()
+    parameters = (d.given("host_parameters") or "none").lower()
+    for name, device in (("host_optimizer", optimizer), ("host_parameters", parameters)):
+        if device == "nvme":
+            d.lacks(name, DISK)
+        elif device not in ("none", "cpu"):
+            d.refuse(f"ValueError: device must be none, cpu or nvme, got {device[:40]!r}", name)
+    moves = ["optimizer", "gradients"] if zero and (optimizer == "cpu" or d.given("host_old")) else []
+    if parameters == "cpu" and zero == 3:
+        moves.append("parameters")
+    return "+".join(moves) or "none"
 
 
 def written(run: ExportedRun, words: Any = Words) -> str:

@@ -5,8 +5,7 @@ huggingface/accelerate examples/config_yaml_templates/fsdp.yaml at commit 1a6af0
 torch_native_parallelism/configs/nd.yaml at 26db67d5; DeepSpeed 0.19 docs/_pages/config-json.md, with the
 error of deepspeed/runtime/config.py.
 
-Adapters are read by ``peft``. Left out: state on the host, which is refused; and the second copy that a
-trainer loads for a reference model.
+Adapters are read by ``peft``.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, peft
-from engine.frameworks.deepspeed import HOST
+from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
-from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
+from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism import memory
 from engine.step.layout import Job, Layout, recipe_of
@@ -63,6 +62,7 @@ FSDP = {
     "sharding_strategy": Field("strategy", TEXT),
     "reshard_after_forward": Field("reshard", TEXT),
     "activation_checkpointing": Field("checkpointing", FLAG),
+    "offload_params": Field("host_all", FLAG),
     "version": Field("fsdp_version"),
 }
 ACCELERATE = {
@@ -71,6 +71,8 @@ ACCELERATE = {
     "deepspeed_config.zero_stage": Field("zero"),
     "deepspeed_config.gradient_accumulation_steps": Field("accumulated"),
     "deepspeed_config.deepspeed_config_file": Field("deepspeed_file", TEXT),
+    "deepspeed_config.offload_optimizer_device": Field("host_optimizer", TEXT),
+    "deepspeed_config.offload_param_device": Field("host_parameters", TEXT),
     "parallelism_config.parallelism_config_dp_replicate_size": Field("replicate"),
     "parallelism_config.parallelism_config_dp_shard_size": Field("shards"),
     "parallelism_config.parallelism_config_tp_size": Field("tp"),
@@ -83,13 +85,7 @@ FIELDS |= {f"fsdp_{key}": field for key, field in FSDP.items()}
 UNMODELLED = (
     deepspeed.UNMODELLED
     | peft.UNMODELLED
-    | {
-        "deepspeed_config.offload_optimizer_device": HOST,
-        "deepspeed_config.offload_param_device": HOST,
-        "fsdp_config.fsdp_offload_params": HOST,
-        "fsdp_config.offload_params": HOST,
-        "pipeline_model_parallel_size": "pipelines of this trainer are not modelled",
-    }
+    | {"pipeline_model_parallel_size": "pipelines of this trainer are not modelled"}
 )
 SHARDED = {
     "full_shard": 3,
@@ -151,9 +147,6 @@ def stage_of(d: Draft, file: str) -> int:
     """The stage of a DeepSpeed file that is named and not given, by its name: ds_z3_config.json,
     stage2.json."""
     bare = file.split("/")[-1]
-    if "offload" in bare:
-        entry = d.settings["deepspeed_file"].entry
-        d.unmodelled.append(Ignored(*entry[:4], HOST))
     short = bare.replace("_", "").replace("-", "").replace(".", "")
     for stage in (3, 2, 1, 0):
         if any(f"{mark}{stage}" in short for mark in ("z", "zero", "stage")):
@@ -161,6 +154,31 @@ def stage_of(d: Draft, file: str) -> int:
             return stage
     d.assume("zero", 0, f"{bare[:60]} is not among these texts: add it")
     return 0
+
+
+def on_host(d: Draft, zero: int) -> str:
+    """What is moved to the host: by DeepSpeed's settings, by the name of its file, or by FSDP, which moves
+    all of a shard."""
+    if d.given("host_all"):
+        return "optimizer+gradients+parameters" if zero else "none"
+    moves = deepspeed.on_host(d, zero)
+    file = (d.given("deepspeed_file") or "").lower().split("/")[-1]
+    if "zero" in d.settings or "offload" not in file or not zero:
+        return moves
+    moved = "optimizer+gradients+parameters" if zero == 3 else "optimizer+gradients"
+    d.assume("host", moved, f"by the name of {file[:60]}: add that file to be sure")
+    return moved
+
+
+def liger_chunks(shape: Model, tokens: int) -> int:
+    """In how many chunks Liger computes the loss of this many tokens: each as large as its logits take no
+    more than the tokens themselves do, rounded up to a power of two
+    (linkedin/Liger-Kernel src/liger_kernel/ops/fused_linear_cross_entropy.py)."""
+    size = -(-tokens // -(-shape.vocab // shape.hidden))
+    rounded = 1
+    while rounded < size:
+        rounded *= 2
+    return max(1, -(-tokens // rounded))
 
 
 def checkpointed(d: Draft) -> bool:
@@ -284,6 +302,7 @@ class HuggingFace(Framework):
     place = 35
     fields = FIELDS
     unmodelled = UNMODELLED
+    lightens = (DISK, peft.QUANTISED)
     can = deepspeed.CAN
     new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
@@ -328,15 +347,19 @@ class HuggingFace(Framework):
         d.given("deepspeed_file")
         speed = "zero" in d.settings and not d.given("fsdp")
         hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
+        liger = bool(d.given("liger"))
         by = catalog.training_software(
             "trainer",
             sequence_parallel=tp == 1,
             attention="scores" if kernel in ("eager", "disabled") else "fused",
             overlaps="data" if hides else "",
-            loss="chunked" if d.given("liger") else "plain",
+            loss="chunked" if liger else "plain",
+            loss_chunks=liger_chunks(shape, micro * seq // cp) if liger else 8,
         )
         job = Job(batch, seq, state, by, adapter=peft.adapter(d, shape))
-        return Meant(gpus, precision, job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard))
+        moved = on_host(d, zero)
+        layout = Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard, offload=moved)
+        return Meant(gpus, precision, job, layout)
 
     def moves(self, launch: Launch) -> dict[str, tuple]:
         """The optimizer only where it takes a tensor that another does not."""

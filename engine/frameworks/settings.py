@@ -43,6 +43,7 @@ class Fault(NamedTuple):
     file: str
     line: int  # 0 where it is not about one line
     words: str
+    misspelt: bool = False  # a key that nobody knows, and that is nearly one
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
@@ -142,13 +143,18 @@ class Draft:
                     if len(key) < 80 and len(self.ignored) < 100
                     else []
                 )
-                why = f"not known; did you mean {near[0]}?" if near else NOT_READ
-                self.ignored.append(Ignored(key, entry.value[:SHOWN], entry.file, entry.line, why))
+                if near:
+                    words = f"{key} is not known, did you mean {near[0]}? What follows is without it"
+                    self.faults.append(Fault(entry.file, entry.line, words, True))
+                else:
+                    self.ignored.append(Ignored(key, entry.value[:SHOWN], entry.file, entry.line, NOT_READ))
 
     def take(self, field: Field, entry: Entry) -> None:
         """One entry; a later one with the same meaning wins, as with the programs themselves."""
         low = entry.value.strip().lower()
-        if low in NOTHING and field.kind != FLAG and not (field.kind == TEXT and low == "none"):
+        if low == "auto" or (
+            low in NOTHING and field.kind != FLAG and not (field.kind == TEXT and low == "none")
+        ):
             self.ignored.append(Ignored(entry.key, entry.value, entry.file, entry.line, "gives no value"))
             return
         value = converted(entry.value, field.kind)

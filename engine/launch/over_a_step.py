@@ -309,22 +309,20 @@ def _backward(
 
 
 def words(found: Over, capacity_bytes: float) -> str:
-    """What the allocator makes of it, in a sentence or two."""
-    beside = f"{_gib(found.beside_bytes)} more are CUDA's and NCCL's own."
+    """What the allocator makes of it, in a sentence or two; how much it is in all is said above."""
     if found.failed:
-        needed, there = _gib(found.peak_bytes), _gib(capacity_bytes - found.beside_bytes)
-        return f"PyTorch's allocator runs out of memory: it would need {needed} of {there}; {beside}"
-    most, reserved = _gib(found.peak_bytes), _gib(found.reserved_bytes)
-    said = f"PyTorch allocates {most} at most and reserves {reserved}; {beside}"
+        lacks = _gib(max(0.0, found.peak_bytes - (capacity_bytes - found.beside_bytes)))
+        return (
+            f"Over a step PyTorch's allocator runs out of memory: it would need {lacks} more than there is."
+        )
     lengths = " where batches differ in length" if found.varied else ""
     if found.expander:
-        return (
-            f"{said} {found.expander}'s own launcher makes its segments expandable, so it hardly fragments."
-        )
+        return f"{found.expander}'s own launcher makes PyTorch's segments expandable: they hardly fragment."
     if found.wasted_bytes < WASTED * capacity_bytes:
-        return f"{said} It hardly fragments{lengths}."
+        return f"Over a step PyTorch's allocator hardly fragments{lengths}."
     return (
-        f"{said} It fragments{lengths}: {_gib(found.wasted_bytes)} are cached in pieces that did not fit. "
+        f"Over a step PyTorch's allocator fragments{lengths}: it keeps {_gib(found.wasted_bytes)} more, in "
+        "pieces that did not fit. "
         f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve {_gib(found.expandable_bytes)}."
     )
 

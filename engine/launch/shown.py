@@ -9,7 +9,7 @@ from engine.calibration import bands, known
 from engine.catalog.models import parameters
 from engine.frameworks.registry import frameworks
 from engine.launch import over_a_step
-from engine.launch.verdict import FITS, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
+from engine.launch.verdict import CLOSE, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
 from engine.step.layout import written as in_words
 
 WIDTH = 40  # characters of the widest bar
@@ -22,7 +22,7 @@ NO_EDIT = "No edit of these lines alone makes it fit: it takes more GPUs, or lar
 def hopeless(report: Report) -> bool:
     """Whether it does not fit and nothing was found that would be enough."""
     enough = any(change.fits for change in report.changes)
-    return report.verdict == TOO_LARGE and report.estimate is not None and not enough
+    return not report.fits and report.estimate is not None and not report.refused and not enough
 
 
 def gib(size: float) -> str:
@@ -32,7 +32,8 @@ def gib(size: float) -> str:
 
 def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
     """The whole report; with what the allocator makes of a step, if that was asked."""
-    found = [headline(report)]
+    found = [str(fault) for fault in report.faults if fault.misspelt]
+    found.append(headline(report))
     if report.launch is not None:
         found += ["", *about(report)]
     if report.parts:
@@ -66,12 +67,14 @@ def headline(report: Report) -> str:
     held, limit = gib(report.total_bytes), gib(report.capacity_bytes)
     launch, room = report.launch, report.room
     if launch is None:
-        return "Nothing here can be checked."
+        why = f": {report.faults[0]}" if report.faults else ""
+        return f"Cannot say: nothing here can be checked{why}"
     gpus = catalog.all_gpus()
     gpu = gpus[report.gpu].name if report.gpu in gpus else report.gpu
     name = f"{frameworks()[launch.framework].name}, {launch.model.name} on {launch.gpus} × {gpu}"
     if report.verdict == UNKNOWN:
-        return f"{name}: not modelled, so there is no verdict: {report.unmodelled[0].why}."
+        one = report.unmodelled[0]
+        return f"{name}: cannot say: {one.key} {one.value}: {one.why}."
     if report.verdict == ILLEGAL:
         return f"{name}: will not start: {report.refused[0].error}"
     if launch.server and room:
@@ -85,9 +88,13 @@ def headline(report: Report) -> str:
                 f"{gib(room.needed_bytes)} of cache on each GPU, and {gib(room.cache_bytes)} are left."
             )
         return f"{name}: fits, with room for {room.tokens:,} tokens in its cache."
-    close = " It is close: within the estimate's band it could be the other way." if report.close else ""
-    verb = "fits" if report.verdict == FITS else "does not fit"
-    return f"{name}: {verb}: {held} on the fullest GPU, of {limit}.{close}"
+    if report.partly:
+        return f"{name}: does not fit: the weights alone take {held} of each GPU, of {limit}."
+    if report.verdict == CLOSE:
+        low, high = (gib(size) for size in report.total_band_bytes)
+        side = "a little less" if report.fits else "more"
+        return f"{name}: close: {held} on the fullest GPU, {low} to {high}, is {side} than its {limit}."
+    return f"{name}: {report.verdict}: {held} on the fullest GPU, of {limit}."
 
 
 def about(report: Report) -> list[str]:
@@ -194,7 +201,7 @@ def sources(report: Report) -> list[str]:
     """What was read, assumed and ignored, line by line."""
     found = []
     for title, rows in (
-        ("Wrong in the texts:", [str(fault) for fault in report.faults]),
+        ("Wrong in the texts:", [str(fault) for fault in report.faults if not fault.misspelt]),
         ("Not modelled:", [f"{_at(i.file, i.line)}{i.key} {i.value}: {i.why}" for i in report.unmodelled]),
         (
             "Read:",

@@ -24,7 +24,13 @@ from engine.step import layout as layouts
 from engine.step import own
 from engine.step.layout import Estimate, Machine
 
-FITS, TOO_LARGE, ILLEGAL, UNKNOWN, UNREAD = "fits", "does not fit", "illegal", "not modelled", "unreadable"
+FITS, CLOSE, TOO_LARGE = (
+    "fits",
+    "close",
+    "does not fit",
+)  # close: what there is lies within the estimate's band
+ILLEGAL, UNKNOWN = "will not start", "cannot say"
+STATUSES = {FITS: 0, CLOSE: 0, TOO_LARGE: 3, ILLEGAL: 4, UNKNOWN: 5}  # exit statuses of ``check``
 USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
@@ -81,7 +87,7 @@ class ServerRoom:
 class Report(printing.Printed):
     """What can be said of a launch before it is launched."""
 
-    verdict: str  # "fits", "does not fit", "illegal", "not modelled" or "unreadable"
+    verdict: str  # one of STATUSES
     launch: Launch | None
     gpu: str
     faults: tuple[Fault, ...]
@@ -93,6 +99,7 @@ class Report(printing.Printed):
     estimate: Estimate | None = None
     room: ServerRoom | None = None
     served: Served | None = None
+    partly: bool = False  # the parts are only those that are sure, and already too large
     extrapolates: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     best: Estimate | None = None
@@ -100,8 +107,20 @@ class Report(printing.Printed):
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest GPU's memory is enough, be the launch legal or not."""
-        return self.total_bytes <= self.capacity_bytes and self.parts is not None
+        """Whether it starts and the fullest GPU's memory is enough, by the estimate itself where it is
+        close."""
+        enough = self.total_bytes <= self.capacity_bytes
+        return self.verdict == FITS or (self.verdict == CLOSE and enough)
+
+    @property
+    def ends(self) -> str:
+        """Whether it "runs" or "fails", by the estimate itself where it is close; or that nobody can say."""
+        return self.verdict if self.verdict == UNKNOWN else "runs" if self.fits else "fails"
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command."""
+        return STATUSES[self.verdict]
 
     @property
     def total_band_bytes(self) -> tuple[float, float]:
@@ -112,8 +131,7 @@ class Report(printing.Printed):
     @property
     def close(self) -> bool:
         """Whether the capacity lies within the band, so that it could as well be the other way."""
-        low, high = self.total_band_bytes
-        return self.estimate is not None and low < self.capacity_bytes < high
+        return self.verdict == CLOSE
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -198,7 +216,7 @@ class Report(printing.Printed):
         step_s = self.estimate.step_s if self.estimate else None
         tokens_per_s = self.served.tokens_per_s if self.served else None
         held = self.total_bytes
-        as_is = Change((), "as it stands", self.verdict == FITS, held, 0.0, step_s, 0.0, tokens_per_s)
+        as_is = Change((), "as it stands", self.fits, held, 0.0, step_s, 0.0, tokens_per_s)
         return [printing.flat(each.as_dict()) for each in (as_is, *self.changes)]
 
 
@@ -220,12 +238,14 @@ def check_launch(
     given = reading.read(texts, gpus)
     launch = given.launch
     if launch is None:
-        return Report(UNREAD, None, base.key, tuple(given.faults), capacity_bytes=memory.capacity_bytes(base))
+        return Report(
+            UNKNOWN, None, base.key, tuple(given.faults), capacity_bytes=memory.capacity_bytes(base)
+        )
     if gpu is None:
         words = "no text is asked which GPU: the course's reference machine"
         launch = replace(launch, assumed=(*launch.assumed, Assumed("gpu", USUAL, words)))
     found = judged(launch, gpu)
-    if found.parts is None or found.verdict == UNKNOWN:
+    if found.parts is None or found.partly:
         return found
     if "changes" in also:
         found = replace(found, changes=_changes(found, given, gpu, gpus))
@@ -278,8 +298,9 @@ def judged(launch: Launch, gpu: Machine | Gpu | str | None) -> Report:
     except (ValueError, ArithmeticError) as error:
         if not refused:
             refused.append(Refused(f"ValueError: {error}"))
-        verdict = UNKNOWN if launch.unmodelled and not launch.refused else ILLEGAL
-        return replace(report, refused=tuple(refused), verdict=verdict)
+        if launch.unmodelled and not launch.refused:
+            return replace(report, verdict=UNKNOWN)
+        return replace(report, refused=tuple(refused), verdict=ILLEGAL)
 
 
 def trained(launch: Launch, at: Machine, report: Report) -> Report:
@@ -292,10 +313,13 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     if passing > held["activations"]:  # which are gone by then
         held["adam_step"] = passing - held["activations"]
         total = total + held["adam_step"]
-    verdict = FITS if total <= capacity else TOO_LARGE
+    if launch.unmodelled:
+        return unless_sure(launch, report, float(held["weights"]))
+    low, high = bands.band("memory")
+    sure = FITS if high * total <= capacity else TOO_LARGE if low * total > capacity else CLOSE
     return replace(
         report,
-        verdict=UNKNOWN if launch.unmodelled else ILLEGAL if launch.refused else verdict,
+        verdict=ILLEGAL if launch.refused else sure,
         refused=launch.refused,
         parts={name: float(size) for name, size in held.items()},
         total_bytes=float(total),
@@ -303,6 +327,20 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         passing_bytes=passing,
         estimate=found,
         extrapolates=_outside(at, found.extrapolates),
+    )
+
+
+def unless_sure(launch: Launch, report: Report, weights_bytes: float) -> Report:
+    """The report on a launch of which something is not modelled: no verdict and no figures, unless the
+    weights alone are too large and nothing of what is not modelled could make them less."""
+    lightens = frameworks()[launch.framework].lightens
+    less = any(one.why in lightens for one in launch.unmodelled)
+    if launch.refused:
+        return replace(report, verdict=ILLEGAL, refused=launch.refused)
+    if less or weights_bytes <= report.capacity_bytes:
+        return replace(report, verdict=UNKNOWN)
+    return replace(
+        report, verdict=TOO_LARGE, parts={"weights": weights_bytes}, total_bytes=weights_bytes, partly=True
     )
 
 
@@ -323,10 +361,11 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     at = machine_of(gpu, precision)
     room = room_of(launch, at, stored)
     refused = [*launch.refused, *shortage(launch, room)]
-    verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
+    if launch.unmodelled:
+        return unless_sure(launch, report, room.parts["weights"])
     report = replace(
         report,
-        verdict=UNKNOWN if launch.unmodelled else verdict,
+        verdict=ILLEGAL if launch.refused else TOO_LARGE if refused else FITS,
         refused=tuple(refused),
         parts=room.parts,
         total_bytes=sum(room.parts.values())
@@ -430,8 +469,8 @@ def best_of(
 ) -> tuple[Change, ...]:
     """The best few: of a launch that fits the fastest, of another those that make it fit, alone or two
     together; where none does, those that save most."""
-    fitting = [pair for pair in options if pair[1].verdict == FITS]
-    if base.verdict == FITS:
+    fitting = [pair for pair in options if pair[1].fits]
+    if base.fits:
         good = [pair for pair in fitting if _rate(pair[1]) * BETTER > _rate(base)]
         return tuple(change(base, *pair) for pair in sorted(good, key=_fastest)[:CHANGES])
     if len(fitting) < CHANGES and base.estimate:
@@ -443,7 +482,7 @@ def best_of(
                 both = changes.again(first[0], second[0].what[0], gpus)
                 if both:
                     options.append((both, judged(both.launch, gpu)))
-        fitting = [pair for pair in options if pair[1].verdict == FITS]
+        fitting = [pair for pair in options if pair[1].fits]
     if fitting:
         return tuple(change(base, *pair) for pair in sorted(fitting, key=_simplest)[:CHANGES])
     less = [pair for pair in options if pair[1].parts and pair[1].total_bytes < base.total_bytes]
@@ -473,12 +512,12 @@ def change(base: Report, edit: Edited, report: Report) -> Change:
     return Change(
         edit.lines,
         " and ".join(f"{name} {value}" for name, value in edit.what),
-        report.verdict == FITS,
+        report.fits,
         report.total_bytes,
         base.total_bytes - report.total_bytes,
         report.estimate.step_s if report.estimate else None,
         after / before - 1.0 if before and after else None,
         report.served.tokens_per_s if report.served else None,
         edit.texts,
-        report.verdict == FITS and base.verdict != FITS,
+        report.fits and not base.fits,
     )

@@ -1,5 +1,5 @@
-"""Training that moves a part of its data to the host's memory: the optimizer with its state, or what layers
-keep for their backward pass.
+"""Training that moves a part of its data to the host's memory: the optimizer with its state, gradients as
+they are computed, sharded parameters between their uses, or what layers keep for their backward pass.
 
 The GPU then waits for copies over its link to the host, and for the host's memory, which is some forty times
 slower than its own. Leaves out how much memory the host has. No published run was found to compare this with.
@@ -16,8 +16,9 @@ from engine.base.types import Real
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
 
-OPTIMIZER, ACTIVATIONS = "optimizer", "activations"
-OFFLOADS = ("none", OPTIMIZER, ACTIVATIONS, f"{OPTIMIZER}+{ACTIVATIONS}")
+OPTIMIZER, GRADIENTS, PARAMETERS, ACTIVATIONS = "optimizer", "gradients", "parameters", "activations"
+OFFLOADS = ("none", OPTIMIZER, ACTIVATIONS, f"{OPTIMIZER}+{ACTIVATIONS}")  # that the command offers
+PARTS = (OPTIMIZER, GRADIENTS, PARAMETERS, ACTIVATIONS)
 PINNED_SHARE = 0.875  # share of the link's rate that pinned copies reach: 55.1 GB/s on our H100
 IN_TRANSIT = 2.0  # layers whose activations are on the GPU nevertheless: one at work, one in transit
 
@@ -29,6 +30,8 @@ class Offload(NamedTuple):
     activations: bool
     link_bytes_per_s: float
     memory_bytes_per_s: float
+    gradients: bool = False  # with the optimizer alone
+    parameters: bool = False  # those that are sharded; a layer's come up before each of its passes
 
     def layer_s(self, kept_bytes: Real) -> Real:
         """Seconds to copy a layer's activations, to the host in the forward pass or back in the backward
@@ -40,6 +43,11 @@ class Offload(NamedTuple):
         GPU."""
         held = layers * flight
         return kept_bytes * (ops.minimum(IN_TRANSIT, held) if self.activations else held)
+
+    def weights_s(self, sharded_bytes: Real, passes: Real) -> Real:
+        """Seconds to copy this GPU's shard of all weights up, once for each pass over the layers. The copies
+        run beside the arithmetic."""
+        return passes * sharded_bytes / self.link_bytes_per_s if self.parameters else 0.0
 
     def step_s(self, params: Real, recipe: Recipe, backward_s: Real) -> Real:
         """An optimizer on the host, exposed seconds. This GPU's gradients go down behind the last backward
@@ -56,19 +64,23 @@ class Offload(NamedTuple):
 def offload(name: str, gpu_key: str) -> Offload | None:
     """What one of OFFLOADS moves on this GPU, and the host's rates; None for "none". ValueError if the GPU's
     host is not known."""
-    check.one_of(OFFLOADS, offload=name)
     if name == "none":
         return None
+    moves = name.split("+")
+    if [part for part in PARTS if part in moves] != moves or (GRADIENTS in moves) > (OPTIMIZER in moves):
+        check.one_of(OFFLOADS, offload=name)
     hosts = catalog.all_hosts()
     if gpu_key not in hosts:
         raise ValueError(
             f"offload must be none on {gpu_key}, whose host is not in the catalogue; it has those of "
             f"{', '.join(hosts)}"
         )
-    host, moves = hosts[gpu_key], name.split("+")
+    host = hosts[gpu_key]
     return Offload(
         OPTIMIZER in moves,
         ACTIVATIONS in moves,
         PINNED_SHARE * host.link.bytes_per_s,
         host.memory_bytes_per_s,
+        GRADIENTS in moves,
+        PARAMETERS in moves,
     )

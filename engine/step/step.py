@@ -532,9 +532,10 @@ class Stages:
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
     ) -> list[tuple[Real, Real, Real, Real]]:
         """Bytes of the three stages under a ZeRO stage, in the order of StageBytes. If the optimizer is on
-        the host, weights and gradients still stay here."""
+        the host, weights and gradients still stay here, unless they are moved, too."""
         weight_bytes = recipe.weight_bytes * plan.weight_copies
-        gradient_bytes = recipe.gradient_bytes * plan.weight_copies
+        on_host = offload and offload.gradients
+        gradient_bytes = 0.0 if on_host else recipe.gradient_bytes * plan.weight_copies
         optimizer_bytes = 0.0 if offload and offload.optimizer else recipe.optimizer_bytes
         weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
         working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
@@ -544,6 +545,8 @@ class Stages:
             held_weights = ops.where(weights, sharded, whole) * weight_bytes
             if not ops.is_zero(frozen):
                 held_weights = held_weights + ops.where(weights, frozen_sharded, frozen) * plan.weight_copies
+            if offload and offload.parameters:  # the host has what is sharded
+                held_weights = ops.where(weights, 0.0, held_weights)
             held = (
                 held_weights,
                 ops.where(gradients, sharded, whole) * gradient_bytes,
@@ -888,6 +891,10 @@ def seconds(
             copied = copied + micro_batches * 4.0 * frozen_bytes
         data_s = data_s + ops.where(a.zero >= 3.0, copied / at.memory_bytes_per_s, 0.0)
     shard, expert_shard = shards(a)
+    if a.offload and a.offload.parameters:
+        passes = micro_batches * (2.0 + ops.where(a.recompute == memory.FULL, 1.0, 0.0))
+        held = recipe.weight_bytes * (dense / shard + routed / expert_shard) + frozen_bytes / shard
+        data_s = data_s + ops.maximum(0.0, a.offload.weights_s(held, passes) - work.compute_s)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
     optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, by.kernels == "library")
     if recipe.matrices is not None:

@@ -11,7 +11,7 @@ from engine import catalog
 from engine.catalog import files
 from engine.catalog.hardware import Gpu
 from engine.frameworks.registry import frameworks
-from engine.launch.verdict import FITS, GIB, TOO_LARGE, check_launch
+from engine.launch.verdict import GIB, check_launch
 
 PLACE = Path(__file__).parent / "published" / "launches.toml"
 LIKE = "h100-sxm"
@@ -85,7 +85,7 @@ def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
         frameworks()[found.launch.framework].name if found.launch else "",
         f"{case['gpus']} × {case['gpu']}",
         case["outcome"],
-        {FITS: "runs", TOO_LARGE: "fails"}.get(found.verdict, found.verdict),
+        found.ends,
         memory,
         found.total_bytes / GIB if memory else 0.0,
         cache,

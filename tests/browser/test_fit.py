@@ -141,7 +141,9 @@ def test_bad_files_are_refused_in_a_line(visit, static, name, text, words):
     page = visit().go(f"{static}{PAGE}")
     expect(page.locator(".fit-file")).to_have_count(1)
     page.locator("[data-fit]").evaluate(DROP, [[name, text]])
-    said(page, "Nothing here can be checked.")
+    expect(page.locator("[data-said]")).to_contain_text(
+        "Cannot say: nothing here can be checked", timeout=SECONDS
+    )
     if name != "notes.txt":
         expect(page.locator(".fit-errors")).to_contain_text(words)
     else:

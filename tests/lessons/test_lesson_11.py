@@ -10,7 +10,7 @@ from engine.calibration import launch_costs
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache
 from engine.step import layout
-from engine.validation import agreement, explanations, points
+from engine.validation import agreement, explanations
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 

@@ -88,7 +88,9 @@ def test_a_flag_that_nobody_knows_is_listed_with_its_line():
     )
     why = {one.key: (one.line, one.why) for one in report.ignored}
     assert why["frobnicate"] == (15, settings.NOT_READ)
-    assert why["pipeline-model-paralel-size"][1] == "not known; did you mean pipeline-model-parallel-size?"
+    words = "pipeline-model-paralel-size is not known, did you mean pipeline-model-parallel-size?"
+    assert words in str(report.faults[0]) and "pipeline-model-paralel-size" not in why
+    assert words in shown.lines(report)[0]  # above the verdict, which is without it
 
 
 @in_one_test(

@@ -108,7 +108,7 @@ def test_each_framework_is_read(name):
     assert {key: getattr(report.launch.layout, key) for key in layout} == layout
     assert {key: getattr(report.launch.job, key) for key in job} == job
     assert report.parts and sum(report.parts.values()) == pytest.approx(report.total_bytes)
-    assert report.verdict in (verdict.FITS, verdict.TOO_LARGE)
+    assert report.verdict in (verdict.FITS, verdict.CLOSE, verdict.TOO_LARGE)
     json.dumps(report.as_dict(), allow_nan=False)
 
 
@@ -248,10 +248,10 @@ def test_a_change_is_a_line_that_does_what_it_says(texts, gpu, gpus):
     for change in report.changes:
         assert change.lines and all(line.strip("… ") not in given for line in change.lines)
         assert change.saved_bytes == pytest.approx(report.total_bytes - change.total_bytes)
-        if report.verdict == verdict.FITS:
+        if report.fits:
             assert change.fits and change.faster_by > 0
     assert any(change.fits for change in report.changes)
-    if report.verdict == verdict.TOO_LARGE and len(report.changes) > 1:
+    if report.ends == "fails" and len(report.changes) > 1:
         assert report.changes[0].fits
 
 
@@ -264,7 +264,7 @@ def test_an_edited_text_read_again_is_the_change():
         {"run.sh": MEGATRON.replace("--micro-batch-size 2", change.lines[0])}, "h100-sxm"
     )
     assert after.total_bytes == change.total_bytes and after.estimate.step_s == change.step_s
-    assert before.verdict == verdict.TOO_LARGE and after.verdict == verdict.FITS
+    assert not before.fits and after.fits
 
 
 def test_a_value_is_edited_where_its_variable_is_set():
@@ -281,7 +281,7 @@ def test_the_planner_s_best_is_no_slower_and_comes_back(name):
     best = report.best
     assert best.fits and report.best_text
     times = [c.step_s for c in report.changes if c.fits and c.what.split()[0] != "loss"]
-    own = [report.estimate.step_s] if report.verdict == verdict.FITS and name != "bridge" else []
+    own = [report.estimate.step_s] if report.fits and name != "bridge" else []
     cut = name in ("hugging_face", "accelerate") or all(t * 1.0001 >= best.step_s for t in (*times, *own))
     assert cut
     if name in ("megatron", "torchtitan"):
@@ -307,8 +307,8 @@ def test_copies_of_the_state_are_read_and_tried():
     ("texts", "why"),
     [
         (
-            {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "cpu"}'), "b": RUN},
-            "on the host",
+            {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "nvme"}'), "b": RUN},
+            "on a disk",
         ),
         ([FSDP, TRAINER, "use_peft: true\nload_in_8bit: true\nper_device_train_batch_size: 1\n"], "4 bits"),
         ([FSDP, TRAINER + "finetuning_type: oft\n"], "LoRA"),
@@ -323,7 +323,7 @@ def test_what_is_not_modelled_gets_no_verdict(texts, why):
     report = engine.check_launch(texts, "h100-sxm")
     assert report.verdict == verdict.UNKNOWN and not report.changes
     assert any(why in one.why for one in report.unmodelled)
-    assert "not modelled" in shown.headline(report)
+    assert "cannot say" in shown.headline(report) and not report.total_bytes and report.estimate is None
 
 
 def test_one_s_own_machine_and_gpu_count():
@@ -341,7 +341,7 @@ def test_the_lines_name_everything():
     report = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
     text = "\n".join(shown.lines(report))
     for part in (
-        "does not fit",
+        "GiB on the fullest GPU",
         "Memory of the fullest GPU",
         "The best changes",
         "planner's best",
@@ -455,7 +455,7 @@ def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
     report = engine.check_launch(LLAMA_FACTORY, "rtx3090", 8)
     layout, assumed = report.launch.layout, {one.name: one.why for one in report.assumed}
     assert (layout.zero, layout.recompute) == (3, "full") and "ds_z3_config.json" in assumed["zero"]
-    assert report.verdict == verdict.TOO_LARGE and report.parts["adam_step"] > 0
+    assert not report.fits and report.parts["adam_step"] > 0
     # the one edit that is enough: the same Adam without a tensor of square roots
     assert [change.what for change in report.changes] == ["optimizer adamw_torch_fused"]
     assert report.changes[0].mends and report.best is None
@@ -467,7 +467,7 @@ def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
     unsaid = engine.check_launch(LLAMA_FACTORY.replace("ds_z3_config", "mine"), "rtx3090", 8)
     assert "mine.json is not among these texts" in {one.name: one.why for one in unsaid.assumed}["zero"]
     offloaded = engine.check_launch(LLAMA_FACTORY.replace("z3", "z3_offload"), "rtx3090", 8)
-    assert offloaded.verdict == verdict.UNKNOWN
+    assert offloaded.launch.layout.offload == "optimizer+gradients+parameters" and offloaded.fits
 
 
 def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
@@ -479,18 +479,43 @@ def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
     assert own.launch.server.longest == 16384
 
 
+def test_deepspeed_moves_to_the_host_what_its_json_says():
+    """Of stage 2 the state and the gradients; parameters in stage 3 alone; and an error for another place."""
+    for stage, said, moves in (
+        (2, '"offload_optimizer": {"device": "cpu"}', "optimizer+gradients"),
+        (2, '"offload_param": {"device": "cpu"}', "none"),
+        (3, '"offload_param": {"device": "cpu"}', "parameters"),
+        (3, '"offload_optimizer": {"device": "none"}', "none"),
+        (1, '"cpu_offload": true', "optimizer+gradients"),
+    ):
+        text = DS.replace('"stage": 2', f'"stage": {stage}, {said}')
+        found = engine.check_launch({"ds.json": text, "run.sh": RUN}, "h100-sxm")
+        assert found.launch.layout.offload == moves, said
+    text = DS.replace('"stage": 2', '"stage": 2, "offload_optimizer": {"device": "gpu"}')
+    wrong = engine.check_launch({"ds.json": text, "run.sh": RUN}, "h100-sxm")
+    assert wrong.verdict == verdict.ILLEGAL and "device must be none, cpu or nvme" in wrong.refused[0].error
+
+
+def test_liger_s_chunks_by_hand():
+    """16 sequences of 16,384 tokens of Qwen2.5 1.5B (151,936 words, width 1,536): 262,144 / 99 tokens are
+    2,648, rounded up 4,096, so 64 chunks."""
+    assert hugging_face.liger_chunks(catalog.model("qwen2.5-1.5b"), 16 * 16384) == 64
+    assert hugging_face.liger_chunks(catalog.model("llama3-8b"), 1) == 1
+
+
 # -- Megatron-Bridge ---------------------------------------------------------------------------------------
 def test_only_documented_overrides_are_read():
     """A key in a group that has none of that name is listed as not read, and changes nothing."""
     plain = engine.check_launch(BRIDGE, "h100-sxm")
-    near = "not known; did you mean model.pipeline_model_parallel_size?"
-    for key, why in (
-        ("tokenizer.tensor_model_parallel_size", settings.NOT_READ),
-        ("model.zero_stage", settings.NOT_READ),
-        ("ddp.pipeline_model_parallel_size", near),
+    near = "did you mean model.pipeline_model_parallel_size?"
+    for key, misspelt in (
+        ("tokenizer.tensor_model_parallel_size", False),
+        ("model.zero_stage", False),
+        ("ddp.pipeline_model_parallel_size", True),
     ):
         report = engine.check_launch(f"{BRIDGE} {key}=4", "h100-sxm")
-        assert {one.key: one.why for one in report.ignored} == {key: why}
+        assert {one.key: one.why for one in report.ignored} == ({} if misspelt else {key: settings.NOT_READ})
+        assert [near in str(one) for one in report.faults] == ([True] if misspelt else [])
         assert report.launch.layout == plain.launch.layout and report.total_bytes == plain.total_bytes
 
 
@@ -509,7 +534,7 @@ def test_an_override_of_the_recipe_s_model_changes_the_model():
 @pytest.mark.parametrize("optimizer", ["adamw_torch_fused", "adafactor", "adamw_8bit"])
 def test_an_optimizer_that_takes_no_roots_is_not_exchanged(optimizer):
     report = engine.check_launch(f"{LLAMA_FACTORY}optim: {optimizer}\n", "rtx3090", 8)
-    assert report.verdict == verdict.FITS and [change.what for change in report.changes] == ["micro_batch 2"]
+    assert report.fits and [change.what for change in report.changes] == ["micro_batch 2"]
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "schedule_free_sgd_new", "apollo"])
@@ -523,4 +548,4 @@ def test_an_optimizer_that_nobody_here_knows_is_not_taken_for_adam(optimizer):
 def test_a_launch_that_fits_is_offered_no_other_optimizer():
     """It would be neither faster nor of use."""
     report = engine.check_launch(LLAMA_FACTORY, "h200", 8)
-    assert report.verdict == verdict.FITS and all("optimizer" not in each.what for each in report.changes)
+    assert report.fits and all("optimizer" not in each.what for each in report.changes)

@@ -32,6 +32,25 @@ def test_activations_by_hand():
     assert A100.on_gpu(1e9, 1.0, 1.0) == 1e9  # never more than there are
 
 
+def test_weights_on_the_host_by_hand():
+    """A shard of 1.6 GB comes up for 4 micro-batches, forward and backward: 8 times 51 ms."""
+    here = A100._replace(parameters=True)
+    assert here.weights_s(1.6e9, passes=8.0) == pytest.approx(8 * 1.6 / 31.5)
+    assert A100.weights_s(1.6e9, passes=8.0) == 0.0
+
+
+def test_what_zero_3_leaves_on_the_gpu_with_everything_on_the_host():
+    """Two gathered layers of 13B, activations and the loss: neither weights nor gradients nor state."""
+    layout = engine.Layout(gpus=8, zero=3, micro_batch=2, offload="optimizer+gradients+parameters")
+    job = engine.Job(global_batch=64, seq=4096)
+    found = engine.estimate("llama2-13b", "a100-80", job, layout)
+    stays = engine.estimate("llama2-13b", "a100-80", job, replace(layout, offload="none"))
+    held = found.memory_bytes
+    assert held["weights"] == held["gradients"] == held["optimizer"] == 0.0
+    assert held["activations"] == stays.memory_bytes["activations"] > 2 * 2 * 13.0e9 / 40
+    assert found.step_s > stays.step_s
+
+
 def estimate(name, gpu="a100-80", **job):
     layout = engine.Layout(gpus=8, zero=2, micro_batch=2, offload=name)
     return engine.estimate("llama2-13b", gpu, engine.Job(global_batch=64, seq=4096, **job), layout)
@@ -84,8 +103,9 @@ def test_pinned_copies_run_as_we_measured_them():
 
 
 def test_bad_names_and_unknown_hosts_are_refused():
-    with pytest.raises(ValueError, match="offload must be one of none, optimizer"):
-        offload("weights", "a100-80")
+    for name in ("weights", "activations+optimizer", "gradients", "optimizer+optimizer", ""):
+        with pytest.raises(ValueError, match="offload must be one of none, optimizer"):
+            offload(name, "a100-80")
     with refused("offload", "none", "tpu-v6e"):
         estimate("optimizer", "tpu-v6e")
     assert offload("none", "tpu-v6e") is None

@@ -1,5 +1,5 @@
-"""attention_kinds: caches, states and arithmetic worked by hand, where curves end, and where a state outweighs
-a short cache."""
+"""attention_kinds: caches, states and arithmetic worked by hand, where curves end, and where a state
+outweighs a short cache."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_a_curve_of_time_ends_where_its_users_no_longer_fit(users, model):
     curves = shown(measure="time", users=users)["parts"]["curves"]
     end = curves[f"x{ORDER.index(model)}"][-1]
     if end < CONTEXTS[-1]:
-        after = CONTEXTS[np.flatnonzero(CONTEXTS > end)[0]]
+        after = CONTEXTS[np.flatnonzero(end < CONTEXTS)[0]]
         assert readouts(users=users, model=model, context=int(after) + 1)["step"] == "does not fit"
     assert readouts(users=users, model=model, context=int(end))["step"] != "does not fit"
 

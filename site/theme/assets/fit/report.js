@@ -23,7 +23,7 @@ export function report(found, done, change) {
     parts.push(element("ul", { className: "fit-errors" }, ...found.refused.map(({ error, file, line }) => element("li", {}, element("code", { textContent: error }), line ? ` (${file}, line ${line})` : ""))));
   }
   if (found.unmodelled.length) {
-    parts.push(heading("Not modelled"), element("ul", {}, ...found.unmodelled.map(({ key, why }) => element("li", {}, element("code", { textContent: key }), `: ${why}`))));
+    parts.push(heading(found.memory_bytes ? "Not modelled" : "Why nobody here can say"), element("ul", {}, ...found.unmodelled.map(({ key, why }) => element("li", {}, element("code", { textContent: key }), `: ${why}`))));
   }
   if (found.faults.length) parts.push(heading("Wrong in the texts"), element("ul", { className: "fit-errors" }, ...found.faults.map(words => element("li", { textContent: words }))));
   if (found.changes.length) {
@@ -35,7 +35,7 @@ export function report(found, done, change) {
       make.addEventListener("click", () => change(found.edits[at]));
       return element("li", {}, element("b", { textContent: found.gains[at] }), element("pre", {}, element("code", { textContent: each.lines.join("\n") })), make);
     })));
-  } else if (done && found.memory_bytes && found.verdict === "fits") parts.push(heading("The best changes"), element("p", { textContent: "No single edit makes it faster by more than a hundredth and still fits." }));
+  } else if (done && found.memory_bytes && found.fits) parts.push(heading("The best changes"), element("p", { textContent: "No single edit makes it faster by more than a hundredth and still fits." }));
   else if (done && found.noEdit) parts.push(heading("The best changes"), element("p", { textContent: found.noEdit }));
   if (found.bestHeadline) parts.push(element("details", { className: "fit-best" }, element("summary", { textContent: found.bestHeadline }), element("pre", {}, element("code", { textContent: found.bestText.trim() }))));
   if (!done && found.memory_bytes) parts.push(element("p", { className: "fit-wait", textContent: "Looking for better ones …" }));
