@@ -1,12 +1,12 @@
-"""A Python source as entries: ``TrainingArguments(max_steps=60)`` gives the key ``TrainingArguments.max_steps``.
+"""A Python source as entries: ``TrainingArguments(bf16=True)`` gives the key ``TrainingArguments.bf16``.
 
 Nothing is run, and Python's own parser is not used, because the page runs this module as well. Read are the
 calls and the literals handed to them: numbers, texts, truths, lists, maps, whole-number sums, and names that
-such a literal was assigned to before. Everything else is a value that only running the program would tell; the
-key is kept, so that whoever knows it can say that it was left out.
+such a literal was assigned to before. Everything else is a value that only running the program would tell;
+its key is kept, so that whoever knows it can say that it was left out.
 
-A call is named by what is called: ``FastLanguageModel.from_pretrained`` with its class, ``model.train`` by its
-method alone. A call itself gives an entry without a value, an argument without a name its place.
+A call is named by what is called: ``FastLanguageModel.from_pretrained`` with its class, ``model.train`` by
+its method alone. A call itself gives an entry without a value, an argument without a name its place.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Token(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What an expression is worth: a NUMBER, a TEXT, a NAME (true, false, none, or a type of torch), a "list",
-    a "map", or nothing that is known (kind "")."""
+    """What an expression is worth: a NUMBER, a TEXT, a NAME (true, false, none, or a type of torch), a
+    "list", a "map", or nothing that is known (kind "")."""
 
     kind: str
     word: str
@@ -69,7 +69,11 @@ def is_python(lines: list[str]) -> bool:
         words = line.split()
         if words[0] == "from" and len(words) > 3 and words[2] == "import":
             return True
-        if words[0] == "import" and len(words) > 1 and set(words[1].split(".")[0]) <= LETTERS | DIGITS | {","}:
+        if (
+            words[0] == "import"
+            and len(words) > 1
+            and set(words[1].split(".")[0]) <= LETTERS | DIGITS | {","}
+        ):
             return True
         if words[0] in ("def", "class") and line.endswith(":"):
             return True
@@ -132,7 +136,8 @@ def tokens(text: str, first_line: int) -> list[Token]:
         elif c in DIGITS or (c == "." and text[at + 1 : at + 2] in DIGITS and at + 1 < size):
             end = at + 1
             while end < size and (
-                text[end] in IN_NUMBERS or (text[end] in "+-" and text[end - 1] in "eE" and text[at : at + 2] != "0x")
+                text[end] in IN_NUMBERS
+                or (text[end] in "+-" and text[end - 1] in "eE" and text[at : at + 2] != "0x")
             ):
                 end += 1
             found.append(Token(NUMBER, text[at:end], at, end, line))
@@ -157,7 +162,8 @@ def tokens(text: str, first_line: int) -> list[Token]:
 
 
 def quoted(text: str, at: int, line: int, formatted: bool) -> tuple[Token, int]:
-    """The text that opens here, and where what follows begins. One that is never closed ends with its line."""
+    """The text that opens here, and where what follows begins. One that is never closed ends with its
+    line."""
     mark = text[at] * 3 if text[at : at + 3] == text[at] * 3 else text[at]
     begin = at + len(mark)
     end = begin
@@ -214,7 +220,11 @@ class Reader:
             place = self.at + 2
             while place < len(self.pieces) and self.pieces[place].kind == NAME and place < self.at + 6:
                 place += 1
-            if place < len(self.pieces) and self.pieces[place].kind == SIGN and self.pieces[place].word == "=":
+            if (
+                place < len(self.pieces)
+                and self.pieces[place].kind == SIGN
+                and self.pieces[place].word == "="
+            ):
                 self.at = place + 1
                 self.assign(token.word)
                 return
@@ -248,7 +258,9 @@ class Reader:
         known, awaits = True, True  # whether an operand comes next
         while True:
             token = self.here()
-            if token.kind == END or (token.kind == SIGN and token.word in (",", ")", "]", "}", "=", ":", ";")):
+            if token.kind == END or (
+                token.kind == SIGN and token.word in (",", ")", "]", "}", "=", ":", ";")
+            ):
                 break
             if token.kind == SIGN and token.word in ("+", "-", "*", "//"):
                 if awaits and token.word == "-" and self.here(1).kind == NUMBER and not parts:
@@ -399,9 +411,8 @@ class Reader:
                 if self.at > before:
                     items.append((str(place), value, first))
                     place += 1
-            if self.is_sign(","):
-                self.at += 1
-            elif self.at == before or self.is_sign(":") or self.is_sign("=") or self.is_sign(";"):
+            here = self.here()
+            if self.at == before or (here.kind == SIGN and here.word in (",", ":", "=", ";")):
                 self.at += 1
         if self.here().kind == SIGN:
             self.at += 1
@@ -409,7 +420,9 @@ class Reader:
             pairs = tuple((key, value) for key, value, _ in items)
             named = whole and all(not key.isdigit() for key, _ in pairs)
             return Value("map", "", -1, -1, begin.line, pairs) if named else UNKNOWN
-        self.found.append(Entry(callee, "", self.source.name, token.line, begin=self.source.start + token.start))
+        self.found.append(
+            Entry(callee, "", self.source.name, token.line, begin=self.source.start + token.start)
+        )
         for key, value, first in items:
             self.enter(f"{callee}.{key}", value, first, 0)
         return UNKNOWN

@@ -208,14 +208,16 @@ def notation_of(text: str) -> str:
 
 
 def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
-    """The entries of a program under the framework's own keys, where it knows what is called."""
+    """The entries of a program under the framework's own keys, where it knows what is called. The call itself
+    is one where its table says so."""
     found = []
     for entry in entries:
         for name, prefix in framework.calls.items():
-            if entry.key == name or entry.key.startswith(f"{name}."):
-                found.append(entry._replace(key=f"{prefix}{entry.key.removeprefix(name).removeprefix('.')}"))
+            if entry.key.startswith(f"{name}.") or (entry.key == name and prefix in framework.fields):
+                key = prefix + entry.key.removeprefix(name).removeprefix(".")
+                found.append(entry._replace(key=key))
                 break
-    return [entry for entry in found if entry.key]
+    return found
 
 
 def owner(notation: str, entries: list[Entry]) -> tuple[Framework, int]:

@@ -7,7 +7,7 @@ from engine.launch import python
 from engine.launch.reading import notation_of
 from engine.launch.texts import Source
 
-NOTEBOOK = '''
+NOTEBOOK = """
 from unsloth import FastLanguageModel
 from trl import SFTTrainer, SFTConfig
 max_seq_length: int = 2 * 1024  # any
@@ -21,7 +21,7 @@ trainer = SFTTrainer(model=model, args=SFTConfig(
     target_modules=["q_proj", 'v_proj'],
 ))
 model.gradient_checkpointing_enable()
-'''
+"""
 
 
 def read(text):
@@ -65,7 +65,21 @@ def test_what_is_a_program():
 
 def test_no_program_takes_long():
     doubled = "d = dict(a=1, b=2)\n" + "d = dict(x=d, y=d)\n" * 200 + "f(**d)\n"
-    pieces = ("(", "f(", "a=", "'", '"""', "x = [", "{", "f(a=1,", "\\\n", "a.b", "f()", "1+", "a = 1\nf(a)\n")
+    pieces = (
+        "(",
+        "f(",
+        "a=",
+        "'",
+        '"""',
+        "x = [",
+        "{",
+        "f(a=1,",
+        "\\\n",
+        "a.b",
+        "f()",
+        "1+",
+        "a = 1\nf(a)\n",
+    )
     for text in (doubled, *(each * (200_000 // len(each)) for each in pieces)):
         began = time.process_time()
         python.read(Source("x", text))
@@ -79,7 +93,9 @@ def test_no_spoilt_program_breaks_it():
         for _ in range(rng.randrange(1, 8)):
             a = rng.randrange(len(text) + 1)
             b = min(len(text), a + rng.choice((1, 3, 20, 200)))
-            piece = rng.choice(("(", ")", "'", '"""', "=", "**", ",", "\n", ":", "[", "{", "}", "f'", "\\", "é", "-"))
+            piece = rng.choice(
+                ("(", ")", "'", '"""', "=", "**", ",", "\n", ":", "[", "{", "}", "f'", "\\", "é", "-")
+            )
             text = rng.choice((text[:a] + text[b:], text[:a] + piece + text[a:], text[:b] + text[a:]))
         python.read(Source("x", text))
         notation_of(text)
