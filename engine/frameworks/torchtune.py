@@ -3,9 +3,8 @@
 Names, defaults and errors: pytorch/torchtune recipes/*.py, torchtune/modules/loss/cross_entropy_loss.py,
 torchtune/models and torchtune/training at commit bd2a0fc7 (April 2026); what named configurations say is in
 ``torchtune_configs``. Weights, gradients and Adam's moments have the dtype of the model, and there is no
-fp32 copy. QLoRA's base is torchao's NF4, whose scales are quantised. bitsandbytes' paged optimizers count as on
-the
-host, where the driver moves their state while the GPU is full; where there is room it stays.
+fp32 copy. QLoRA's base is torchao's NF4, whose scales are quantised. bitsandbytes' paged optimizers count as
+on the host, where the driver moves their state while the GPU is full; where there is room it stays.
 
 From memory: that bitsandbytes' PagedAdamW keeps its moments in fp32.
 
@@ -140,18 +139,18 @@ class Torchtune(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list) -> list[Entry]:
         """The recipe, the configuration and what is said otherwise."""
         texts = [word.text for word in words]
-        start = recipe_at(texts, texts.index("run") + 1) if "run" in texts else 0
+        behind = recipe_at(texts, texts.index("run") + 1) if "run" in texts else 0
         every: list[Entry] = []
-        if 0 < start <= len(words):
-            every.append(Entry(KEYS["recipe"], texts[start - 1], "", words[start - 1].line))
+        if 0 < behind <= len(words):
+            every.append(Entry(KEYS["recipe"], texts[behind - 1], "", words[behind - 1].line))
         flag = f"--{KEYS['config']}"
-        for at in range(start, len(words)):
+        for at in range(behind, len(words)):
             word = words[at]
             key, equals, value = word.text.partition("=")
             if equals:
-                bounds = word.span(len(key) + 1)
+                start, stop = word.span(len(key) + 1)
                 name = KEYS["config"] if key == flag else key
-                every.append(Entry(name, value, "", word.line, *bounds, word.span()[0]))
+                every.append(Entry(name, value, "", word.line, start, stop, word.span()[0]))
             elif word.text == flag and at + 1 < len(words):
                 every.append(Entry(KEYS["config"], texts[at + 1], "", words[at + 1].line))
         return every

@@ -3,9 +3,8 @@ bd2a0fc7 (April 2026), those that fine-tune.
 
 A line each: name, model, batch_size, gradient_accumulation_steps, lora_rank (0 where the whole model is
 trained), the tokenizer's max_seq_len (0 where there is none), tensor_parallel_dim, and marks. All are in bf16
-and have LoRA on queries, values, attention's output and the feed-forward block; the optimizer is AdamW and
-the
-loss LinearCrossEntropyLoss unless marked.
+and have LoRA on queries, values, attention's output and the feed-forward block; the optimizer is AdamW
+and the loss LinearCrossEntropyLoss unless marked.
 """
 
 from __future__ import annotations
@@ -217,6 +216,6 @@ def config(name: str) -> Config | None:
     for line in LINES.splitlines():
         if line.startswith(f"{name} "):
             words = line.split(" ")
-            numbers = [int(word) for word in words[2:7]]
-            return Config(words[0], words[1], *numbers, words[7])
+            batch, accumulated, rank, seq, tp = (int(word) for word in words[2:7])
+            return Config(words[0], words[1], batch, accumulated, rank, seq, tp, words[7])
     return None
