@@ -96,6 +96,7 @@ class Framework(Protocol):
     unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
     lightens: tuple[str, ...] = ()  # of what is not modelled, what may make the weights on a GPU less
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
+    calls: dict[str, str] = {}  # what a program calls -> what its arguments' keys have before them here
     separator: str = "_"  # between the words of a key in a command
     images: tuple[str, ...] = ()  # images whose own program starts it, by name or ``name:tag`` …
     image_runs: tuple[str, ...] = ()  # … and the words that this program stands for

@@ -10,6 +10,7 @@ Adapters are read by ``peft``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import catalog
@@ -26,6 +27,7 @@ from engine.step.layout import Job, Layout, recipe_of
 
 if TYPE_CHECKING:
     from engine.frameworks.described import Launch
+    from engine.mechanism.adapters import Adapter
     from engine.step.cases import ExportedRun
 
 TRAINER = {
@@ -33,15 +35,12 @@ TRAINER = {
     "per_gpu_train_batch_size": Field("micro_batch"),
     "gradient_accumulation_steps": Field("accumulated"),
     "gradient_checkpointing": Field("checkpointing", FLAG),
-    "disable_gradient_checkpointing": Field("unchecked", FLAG),
     "bf16": Field("bf16", FLAG),
     "fp16": Field("fp16", FLAG),
     "fsdp": Field("fsdp", TEXT),
     "optim": Field("optimizer", TEXT),
     "use_liger_kernel": Field("liger", FLAG),
-    "enable_liger_kernel": Field("liger", FLAG),
     "model_name_or_path": Field("model", TEXT),
-    "base_model": Field("model", TEXT),
     "pretrained_model_name_or_path": Field("model", TEXT),
     "model_path": Field("model", TEXT),
     "model_id": Field("model", TEXT),
@@ -49,12 +48,9 @@ TRAINER = {
     "max_length": Field("seq"),
     "max_seq_length": Field("seq"),
     "model_max_length": Field("seq"),
-    "cutoff_len": Field("seq"),
-    "sequence_len": Field("seq"),
     "block_size": Field("seq"),
+    "packing": Field("packed", FLAG),
     "attn_implementation": Field("attention", TEXT),
-    "flash_attn": Field("attention", TEXT),
-    "finetuning_type": Field("finetuning", TEXT),
     "deepspeed": Field("deepspeed_file", TEXT),
     "tensor_parallel_size": Field("tp"),
 }
@@ -78,8 +74,33 @@ ACCELERATE = {
     "parallelism_config.parallelism_config_tp_size": Field("tp"),
     "parallelism_config.parallelism_config_cp_size": Field("cp"),
 }
+ENABLED = "model.gradient_checkpointing_enable"
+# what a program calls, and what it sets there
+CALLED = {
+    "from_pretrained.0": Field("model", TEXT),
+    "from_pretrained.model_name": Field("model", TEXT),
+    "from_pretrained.pretrained_model_name_or_path": Field("model", TEXT),
+    "from_pretrained.attn_implementation": Field("attention", TEXT),
+    "from_pretrained.torch_dtype": Field("loaded_dtype", TEXT),
+    "from_pretrained.dtype": Field("loaded_dtype", TEXT),
+    "from_pretrained.load_in_4bit": Field("four_bits", FLAG),
+    ENABLED: Field("checkpointing", FLAG),
+}
+CALLS = {
+    "TrainingArguments": "",
+    "Seq2SeqTrainingArguments": "",
+    "SFTConfig": "",
+    "SFTTrainer": "",
+    "ModelConfig": "",
+    "LoraConfig": peft.IN_A_CALL[0],
+    "BitsAndBytesConfig": peft.IN_A_CALL[1],
+    "gradient_checkpointing_enable": ENABLED,
+    "prepare_model_for_kbit_training": "prepare_model_for_kbit_training",
+}
+MODELS = ("AutoModelForCausalLM", "AutoModel", "LlamaForCausalLM", "AutoModelForImageTextToText")
+CALLS |= {f"{name}.from_pretrained": "from_pretrained." for name in MODELS}
 KEYS = keys_of(TRAINER)
-FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE | peft.FIELDS
+FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE | peft.FIELDS | CALLED
 FIELDS |= {f"fsdp_config.{prefix}{key}": field for key, field in FSDP.items() for prefix in ("fsdp_", "")}
 FIELDS |= {f"fsdp_{key}": field for key, field in FSDP.items()}
 UNMODELLED = (
@@ -104,8 +125,9 @@ RECIPES = {"lion": "lion", "adafactor": "adafactor", "sgd": "sgd-momentum", "8bi
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
 
 
-def sharding(d: Draft, ranks: int) -> tuple[int, int]:
-    """The ZeRO stage, and how many GPUs share a copy of the state (0 for all)."""
+def sharding(d: Draft, ranks: int, always: bool = False) -> tuple[int, int]:
+    """The ZeRO stage, and how many GPUs share a copy of the state (0 for all). FSDP is on where it is asked
+    for, or ``always``."""
     kind = (d.given("distributed") or "").lower()
     text = (
         (d.given("fsdp") or "").lower().replace("[", "").replace("]", "").replace('"', "").replace(",", " ")
@@ -123,7 +145,7 @@ def sharding(d: Draft, ranks: int) -> tuple[int, int]:
             stage = 3
         pieces = d.given("shard") or 0
         return stage, pieces if pieces > 1 and ranks % pieces == 0 else 0
-    if kind == "fsdp" or strategy or "full_shard" in text:
+    if kind == "fsdp" or strategy or always or "full_shard" in text:
         if not strategy:
             strategy = (
                 reshard if reshard in SHARDED else "shard_grad_op" if reshard == "false" else "full_shard"
@@ -181,18 +203,9 @@ def liger_chunks(shape: Model, tokens: int) -> int:
     return max(1, -(-tokens // rounded))
 
 
-def checkpointed(d: Draft) -> bool:
-    """Whether activations are recomputed. LLaMA-Factory, whose files say finetuning_type, does so unless it
-    is told otherwise (disable_gradient_checkpointing in its hparams/model_args.py)."""
-    if d.given("unchecked") is not None:
-        return not d.given("unchecked")
-    if d.given("finetuning") and d.given("checkpointing") is None:
-        return d.get("checkpointing", True, "LLaMA-Factory's default")
-    return d.get("checkpointing", False)
-
-
-def batches(d: Draft, dp: int) -> tuple[int, int]:
-    """Sequences of one GPU at a time, and of a step; DeepSpeed wants the three of them to agree."""
+def batches(d: Draft, dp: int, usual_micro: int = 8, usual_batch: int = 0) -> tuple[int, int]:
+    """Sequences of one GPU at a time, and of a step; DeepSpeed wants the three of them to agree. Unless it is
+    said, batches are summed until a step has the usual number of sequences."""
     micro, accumulated, batch = d.given("micro_batch"), d.given("accumulated"), d.given("global_batch")
     if batch and micro and accumulated and batch != micro * accumulated * dp:
         d.refuse(
@@ -221,27 +234,47 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
         )
         batch = None
     if not micro:
-        d.assume("micro_batch", 8, "per_device_train_batch_size, its default")
-        micro = 8
+        d.assume("micro_batch", usual_micro, "its default")
+        micro = usual_micro
     if not batch:
         if not accumulated:
-            d.assume("accumulated", 1, "its default")
+            accumulated = max(1, -(-usual_batch // (micro * dp)))
+            d.assume("accumulated", accumulated, "its default")
         batch = micro * (accumulated or 1) * dp
     return micro, batch
+
+
+def state(d: Draft) -> tuple[str, Recipe]:
+    """The optimizer's mark, and the bytes of a training in 16 bits with it."""
+    optimizer = (d.given("optimizer") or "adamw").lower()
+    key = next((RECIPES[mark] for mark in RECIPES if mark in optimizer), "bf16-adam")
+    if key == "bf16-adam" and "adam" not in optimizer:
+        d.lacks("optimizer", "this optimizer is not modelled")
+    return key, catalog.recipe(key)
 
 
 def recipe(d: Draft) -> tuple[str, Recipe]:
     """The format of the products, and the bytes of the training state."""
     mixed = (d.given("mixed") or "").lower()
     narrow, half = d.given("bf16") or mixed == "bf16", d.given("fp16") or mixed == "fp16"
-    optimizer = (d.given("optimizer") or "adamw").lower()
-    key = next((RECIPES[mark] for mark in RECIPES if mark in optimizer), "bf16-adam")
-    if key == "bf16-adam" and "adam" not in optimizer:
-        d.lacks("optimizer", "this optimizer is not modelled")
+    _, found = state(d)
     if narrow or half or mixed == "fp8":
-        return "fp8" if mixed == "fp8" else "bf16" if narrow else "fp16", catalog.recipe(key)
+        return "fp8" if mixed == "fp8" else "bf16" if narrow else "fp16", found
     d.assume("precision", "fp32", "neither bf16 nor fp16")
     return "fp32", catalog.recipe("fp32-adam")
+
+
+def without_master(found: Recipe, moment_bytes: float = 2.0) -> Recipe:
+    """A recipe whose weights are 16 bits wide and updated as they are; Adam's moments have their width,
+    unless they are stored in 8 bits."""
+    moments = [min(each, moment_bytes) for each in (found.momentum_bytes, found.variance_bytes)]
+    return replace(
+        found,
+        key=f"{found.key}+narrow",
+        master_bytes=0.0,
+        momentum_bytes=moments[0],
+        variance_bytes=moments[1],
+    )
 
 
 SUB_GROUP = 1e9  # parameters that DeepSpeed's stage 3 updates at a time (sub_group_size)
@@ -254,30 +287,35 @@ WITHOUT_A_ROOT = (
 )  # optimizers that take no tensor of square roots
 
 
-def takes_roots(launch: Launch) -> bool:
-    """Whether the optimizer is one of PyTorch's that takes a tensor of square roots."""
+def takes_roots(launch: Launch, usual: bool = True) -> bool:
+    """Whether the optimizer is one of PyTorch's that takes a tensor of square roots; ``usual`` says so of the
+    one that is taken where none is named."""
     optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
     if optimizer is None:
-        return True
+        return usual
     of_deepspeed = optimizer.key == "optimizer.type"
     return not of_deepspeed and not any(mark in str(optimizer.value).lower() for mark in WITHOUT_A_ROOT)
 
 
-def training_arguments(run: ExportedRun, words: Any = Words) -> str:
+def training_arguments(run: ExportedRun, words: Any = Words, keys: dict[str, str] | None = None) -> str:
     """What DeepSpeed's JSON cannot hold of a layout, as TrainingArguments in YAML: the batch, recomputation,
-    the length of a sequence (of TRL's SFTConfig) and the loss."""
-    n = words.plain
+    the length of a sequence (of TRL's SFTConfig) and the loss. ``keys`` are those of a trainer that calls
+    them otherwise; "unchecked" is one that turns recomputation off."""
+    n, keys = words.plain, KEYS if keys is None else keys
+    full = run.recompute == memory.FULL
+    checked = (keys["checkpointing"], words.choose(full, "true", "false"))
+    if "unchecked" in keys:
+        checked = (keys["unchecked"], words.choose(full, "false", "true"))
     lines = [
-        f"{KEYS['micro_batch']}: {n(run.micro_batch)}\n",
-        f"{KEYS['accumulated']}: {n(run.micro_batches)}\n",
-        f"{KEYS['checkpointing']}: {words.choose(run.recompute == memory.FULL, 'true', 'false')}\n",
-        f"{KEYS['seq']}: {n(run.seq)}\n",
-        f"{KEYS['bf16']}: true\n",
-        f"{KEYS['deepspeed_file']}: ds_config.json\n",
+        f"{keys['micro_batch']}: {n(run.micro_batch)}\n",
+        f"{keys['accumulated']}: {n(run.micro_batches)}\n",
+        f"{checked[0]}: {checked[1]}\n",
+        f"{keys['seq']}: {n(run.seq)}\n",
+        f"{keys['bf16']}: true\n",
+        f"{keys['deepspeed_file']}: ds_config.json\n",
     ]
     if run.loss != "plain":
-        lines.append(f"{KEYS['liger']}: true\n")
-    lines.append(peft.written(run.adapter))
+        lines.append(f"{keys['liger']}: true\n")
     return "".join(map(str, lines))
 
 
@@ -294,18 +332,48 @@ OF_DEEPSPEED = {
 OF_A_FILE = {key.split(".")[0] for key in FIELDS} | {"num_processes", "compute_environment", "num_machines"}
 
 
+def edit(name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+    """The settings that set one of our names to a value: the first that the texts have is edited."""
+    assert launch.job is not None and launch.layout is not None
+    if name == "recompute":
+        return [(KEYS["checkpointing"], "true" if value == "full" else "false")]
+    if name == "loss":
+        return [(KEYS["liger"], "true")]
+    if name == "optimizer":
+        return [(KEYS["optimizer"], str(value))]
+    if name == "micro_batch":
+        steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
+        names = {one.name for one in launch.settings if one.key in deepspeed.FIELDS}
+        micro = (deepspeed.KEYS if "micro_batch" in names else KEYS)["micro_batch"]
+        return [(micro, str(value)), (KEYS["accumulated"], str(steps))]
+    if name == "zero":
+        given = {one.name: one.key for one in launch.settings}
+        if "zero" in given:
+            return [(given["zero"], str(value))]
+        strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
+        if "strategy" in given and strategy:
+            return [(given["strategy"], strategy)]
+        return [(KEYS["fsdp"], "full_shard auto_wrap")] if value == 3 else []
+    return []
+
+
 class HuggingFace(Framework):
-    """Files and flags of the Trainer and of Accelerate."""
+    """Files and flags of the Trainer and of Accelerate, and programs that call them. What trainers built on
+    them do otherwise is a method of its own."""
 
     key = "hugging_face"
     name = "Hugging Face"
     place = 35
     fields = FIELDS
     unmodelled = UNMODELLED
+    calls = CALLS
     lightens = (DISK, peft.QUANTISED)
     can = deepspeed.CAN
     new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
+    usual_micro = 8  # sequences of a GPU
+    usual_batch = 0  # of a step, if batches are summed by default
+    usual_roots = True  # of the optimizer that is taken where none is named
 
     def claims(self, command: Command) -> Claim:
         """One of the trainer's flags."""
@@ -318,7 +386,9 @@ class HuggingFace(Framework):
             return Sure.NOT
         if tops & OF_DEEPSPEED:
             return Sure.OWN_SECTIONS
-        return Sure.ONE_FLAG if tops & OF_A_FILE else Sure.NOT
+        if notation == "program" and any(entry.key.split(".")[0] in CALLS for entry in entries):
+            return Sure.FLAGS
+        return Sure.ONE_FLAG if tops & OF_A_FILE and notation != "program" else Sure.NOT
 
     def named_model(self, d: Draft) -> Model:
         """The model that is named."""
@@ -334,64 +404,78 @@ class HuggingFace(Framework):
             d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
             tp = cp = 1
         dp = gpus // (tp * cp)
-        zero, shard = sharding(d, dp * cp)
-        micro, batch = batches(d, dp)
-        seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
+        zero, shard = self.sharding(d, dp * cp)
+        micro, batch = batches(d, dp, self.usual_micro, self.usual_batch)
+        seq = max(1, self.length(d))
         if cp > 1 and seq % (2 * cp):
             d.refuse(
                 f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq"
             )
-        recompute = "full" if checkpointed(d) else "none"
-        precision, state = recipe(d)
-        kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
+        recompute = "full" if self.checkpointed(d) else "none"
+        precision, state = self.recipe(d, zero)
         d.given("deepspeed_file")
         speed = "zero" in d.settings and not d.given("fsdp")
         hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
-        liger = bool(d.given("liger"))
+        loss, chunks = self.loss(d, shape, micro * seq // cp)
         by = catalog.training_software(
             "trainer",
             sequence_parallel=tp == 1,
-            attention="scores" if kernel in ("eager", "disabled") else "fused",
+            attention="fused" if self.fuses(d) else "scores",
             overlaps="data" if hides else "",
-            loss="chunked" if liger else "plain",
-            loss_chunks=liger_chunks(shape, micro * seq // cp) if liger else 8,
+            loss=loss,
+            loss_chunks=chunks,
         )
-        job = Job(batch, seq, state, by, adapter=peft.adapter(d, shape))
-        moved = on_host(d, zero)
+        job = Job(batch, seq, state, by, adapter=self.adapter(d, shape))
+        moved = self.on_host(d, zero)
         layout = Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard, offload=moved)
         return Meant(gpus, precision, job, layout)
 
+    def sharding(self, d: Draft, ranks: int) -> tuple[int, int]:
+        """The ZeRO stage, and how many GPUs share a copy of the state."""
+        return sharding(d, ranks)
+
+    def length(self, d: Draft) -> int:
+        """Tokens of a sequence."""
+        d.given("packed")
+        return d.get("seq", 2048, "no text says how long a sequence is")
+
+    def checkpointed(self, d: Draft) -> bool:
+        """Whether activations are recomputed."""
+        prepared = bool(d.given("prepared"))  # for a base in 4 bits, which turns checkpoints on, too
+        return d.get("checkpointing", prepared)
+
+    def recipe(self, d: Draft, zero: int) -> tuple[str, Recipe]:
+        """The format of the products, and the bytes of the training state."""
+        d.given("loaded_dtype")
+        return recipe(d)
+
+    def fuses(self, d: Draft) -> bool:
+        """Whether attention is fused."""
+        return d.get("attention", "flash", "fused attention, PyTorch's SDPA") not in ("eager", "disabled")
+
+    def loss(self, d: Draft, shape: Model, tokens: int) -> tuple[str, int]:
+        """How the loss of this many tokens is computed, and in how many chunks."""
+        return ("chunked", liger_chunks(shape, tokens)) if d.given("liger") else ("plain", 8)
+
+    def adapter(self, d: Draft, shape: Model) -> Adapter | None:
+        """What alone is trained."""
+        return peft.adapter(d, shape)
+
+    def on_host(self, d: Draft, zero: int) -> str:
+        """What is moved to the host."""
+        return on_host(d, zero)
+
     def moves(self, launch: Launch) -> dict[str, tuple]:
         """The optimizer only where it takes a tensor that another does not."""
-        return MOVES | {"optimizer": (FUSED,)} if takes_roots(launch) else MOVES
+        return MOVES | {"optimizer": (FUSED,)} if takes_roots(launch, self.usual_roots) else MOVES
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
-        """The settings that set one of our names to a value: the first that the texts have is edited."""
-        assert launch.job is not None and launch.layout is not None
-        if name == "recompute":
-            return [(KEYS["checkpointing"], "true" if value == "full" else "false")]
-        if name == "loss":
-            return [(KEYS["liger"], "true")]
-        if name == "optimizer":
-            return [(KEYS["optimizer"], str(value))]
-        if name == "micro_batch":
-            steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
-            names = {one.name for one in launch.settings if one.key in deepspeed.FIELDS}
-            micro = (deepspeed.KEYS if "micro_batch" in names else KEYS)["micro_batch"]
-            return [(micro, str(value)), (KEYS["accumulated"], str(steps))]
-        if name == "zero":
-            given = {one.name: one.key for one in launch.settings}
-            if "zero" in given:
-                return [(given["zero"], str(value))]
-            strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
-            if "strategy" in given and strategy:
-                return [(given["strategy"], strategy)]
-            return [(KEYS["fsdp"], "full_shard auto_wrap")] if value == 3 else []
-        return []
+        """The settings that set one of our names to a value."""
+        return edit(name, value, launch)
 
     def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
         """A DeepSpeed JSON and TrainingArguments."""
-        return deepspeed.written(what, words) + training_arguments(what, words)
+        return deepspeed.written(what, words) + training_arguments(what, words) + peft.written(what.adapter)
 
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back, on each GPU.
@@ -406,7 +490,7 @@ class HuggingFace(Framework):
         if each <= 0:
             return 0.0
         params = optimizer_bytes / each
-        roots = takes_roots(launch)
+        roots = takes_roots(launch, self.usual_roots)
         speed = (
             any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
         )

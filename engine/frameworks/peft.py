@@ -1,16 +1,17 @@
-"""An adapter as the trainers around PEFT are told of it: TRL's ModelConfig, LLaMA-Factory, Axolotl and PEFT's
-own examples, each with keys of its own.
+"""An adapter as PEFT and the trainers around it are told of it; those with keys of their own have them in
+their own modules, and end here.
 
-Names and defaults: huggingface/trl trl/trainer/model_config.py; hiyouga/LlamaFactory
-src/llamafactory/hparams/finetuning_args.py and model_args.py; axolotl-ai-cloud/axolotl
-src/axolotl/utils/schemas/peft.py; huggingface/peft examples/sft and src/peft/utils/constants.py. As
-remembered in November 2026, none of them at a commit.
+Names and defaults: huggingface/trl trl/trainer/model_config.py; huggingface/peft examples/sft,
+src/peft/tuners/lora/config.py and src/peft/utils/constants.py. As remembered in November 2026, none of them
+at a commit.
 
 Left out: dropout in front of A and what changes only how A·B starts or is scaled, which is ignored; 8-bit
 bases, and whole matrices that are trained beside an adapter, which are refused.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from engine.catalog import models
 from engine.catalog.models import Model
@@ -22,26 +23,35 @@ MOST_NAMES = 16  # of a list of matrices
 FIELDS = {
     "use_peft": Field("peft", FLAG),
     "use_peft_lora": Field("peft", FLAG),
-    "adapter": Field("adapter", TEXT),
     "lora_r": Field("rank"),
-    "lora_rank": Field("rank"),
     "lora_target_modules": Field("targets", TEXT),
-    "lora_target": Field("targets", TEXT),
-    "lora_target_linear": Field("every", FLAG),
     "use_dora": Field("dora", FLAG),
-    "peft_use_dora": Field("dora", FLAG),
     "load_in_4bit": Field("four_bits", FLAG),
     "use_4bit_quantization": Field("four_bits", FLAG),
-    "quantization_bit": Field("bits"),
     "use_bnb_nested_quant": Field("double", FLAG),
     "use_nested_quant": Field("double", FLAG),
-    "double_quantization": Field("double", FLAG),
     "lora_alpha": Field("alpha", TEXT),
     "lora_dropout": Field("lora_dropout", TEXT),
     "use_rslora": Field("rslora", FLAG),
+    "LoraConfig.r": Field("rank"),
+    "LoraConfig.target_modules": Field("targets", TEXT),
+    "BitsAndBytesConfig.bnb_4bit_use_double_quant": Field("double", FLAG),
+    "prepare_model_for_kbit_training": Field("prepared", FLAG),
 }
-LISTS = "lora_target_modules", "lora_target"
-FIELDS |= {f"{key}.{place}": Field(f"target {place}", TEXT) for key in LISTS for place in range(MOST_NAMES)}
+IN_A_CALL = "LoraConfig.", "BitsAndBytesConfig."
+FIELDS[IN_A_CALL[0]] = Field("peft", FLAG)  # that it is called
+FIELDS |= {
+    f"{IN_A_CALL[0]}{key}": FIELDS[key] for key in ("use_dora", "lora_alpha", "lora_dropout", "use_rslora")
+}
+FIELDS[f"{IN_A_CALL[1]}load_in_4bit"] = Field("four_bits", FLAG)
+
+
+def listed(key: str) -> dict[str, Field]:
+    """The keys of a list of matrices, one for each place in it."""
+    return {f"{key}.{place}": Field(f"target {place}", TEXT) for place in range(MOST_NAMES)}
+
+
+FIELDS |= listed("lora_target_modules")
 ADAPTER = "adapters other than LoRA and DoRA are not modelled"
 TRAINED = "matrices that are trained whole beside an adapter are not modelled"
 QUANTISED = "quantised weights in training are modelled in 4 bits under an adapter alone"
@@ -51,9 +61,9 @@ UNMODELLED = {
     "load_in_8bit": QUANTISED,
     "use_8bit_quantization": QUANTISED,
     "lora_modules_to_save": TRAINED,
-    "additional_target": TRAINED,
     "modules_to_save": TRAINED,
 }
+UNMODELLED |= {f"{IN_A_CALL[0]}modules_to_save": TRAINED, f"{IN_A_CALL[1]}load_in_8bit": QUANTISED}
 ALL = ("all", ALL_LINEAR)
 # our names of matrices that have another in some models or programs
 ALIASES = {
@@ -69,35 +79,44 @@ ALIASES = {
     "kv_a_proj": "kv_a_proj_with_mqa",
 }
 USUAL = ("q_proj", "v_proj")  # PEFT's choice for Llama, Mistral, Qwen and their relatives
-FACTORY, TRL, PEFT = 8, 16, 8  # ranks, where none is given
+TRL, PEFT = 16, 8  # ranks, where none is given
+
+
+class Usual(NamedTuple):
+    """What a trainer takes where nobody says otherwise."""
+
+    rank: int
+    targets: tuple[str, ...] = USUAL
+    double: bool = True  # whether the scales of a base in 4 bits are quantised too
+    rest: str = "bf16"  # what beside such a base stays unquantised
 
 
 def adapter(d: Draft, shape: Model) -> Adapter | None:
-    """The adapter that the settings ask for; None where the whole model is trained. What PEFT would refuse is
-    noted, and what is not modelled."""
-    kind, asked, named = d.given("finetuning") or "full", d.given("peft"), (d.given("adapter") or "").lower()
-    four = bool(d.given("four_bits")) or d.given("bits") == 4
-    if kind not in ("full", "none", "lora"):
-        _leave(d, "finetuning", ADAPTER)
-    if named not in ("", "none", "lora", "qlora"):
-        _leave(d, "adapter", ADAPTER)
-    if d.given("bits") not in (None, 4):
-        _leave(d, "bits", QUANTISED)
-    if kind != "lora" and not asked and named not in ("lora", "qlora"):
+    """The adapter that TRL and PEFT are asked for; None where the whole model is trained. Scales of 4 bits
+    are quantised if it is said, and what stays unquantised is cast to fp32
+    (``prepare_model_for_kbit_training``)."""
+    four = bool(d.given("four_bits"))
+    called = "peft" in d.settings and d.settings["peft"].key == IN_A_CALL[0]
+    prepared = d.given("prepared")
+    if not d.given("peft"):
         if four:
-            _leave(d, "four_bits" if d.given("four_bits") else "bits", QUANTISED)
+            leave(d, "four_bits", QUANTISED)
         return None
-    usual = FACTORY if kind == "lora" else TRL if asked else PEFT
-    rank = max(1, d.get("rank", usual))
+    rest = "fp32" if prepared or not called else "bf16"
+    usual = Usual(PEFT if called else TRL, double=False, rest=rest)
+    return made(d, shape, usual, four, "peft")
+
+
+def made(d: Draft, shape: Model, usual: Usual, four: bool, blamed: str) -> Adapter | None:
+    """The adapter of these settings; what PEFT would refuse is noted, and what is not modelled, at the
+    setting that is ``blamed``."""
+    rank = max(1, d.get("rank", usual.rank))
     base, rest = "bf16", "bf16"
     if four:
-        # LLaMA-Factory and Axolotl quantise scales unless told otherwise, TRL and PEFT's examples if told to;
-        # these alone cast what stays unquantised to fp32 (``prepare_model_for_kbit_training``)
-        base = "nf4-double" if d.get("double", not asked) else "nf4"
-        rest = "fp32" if asked else "bf16"
-    targets = _targets(d, kind)
+        base, rest = "nf4-double" if d.get("double", usual.double) else "nf4", usual.rest
+    targets = _targets(d, usual.targets)
     if models.has_mixers(shape):
-        _leave(d, "finetuning" if kind == "lora" else "peft" if asked else "adapter", MIXED)
+        leave(d, blamed, MIXED)
         return None
     found = Adapter(rank, targets, "dora" if d.given("dora") else "lora", base, rest)
     try:
@@ -112,12 +131,15 @@ def adapter(d: Draft, shape: Model) -> Adapter | None:
     return found
 
 
-def _leave(d: Draft, name: str, why: str) -> None:
-    """Note a setting whose effect is not modelled."""
-    d.unmodelled.append(Ignored(*d.settings[name].entry[:4], why))
+def leave(d: Draft, name: str, why: str) -> None:
+    """Note a setting whose effect is not modelled; one that nobody gave is an assumption all the same."""
+    if name in d.settings:
+        d.unmodelled.append(Ignored(*d.settings[name].entry[:4], why))
+    else:
+        d.unmodelled.append(Ignored(name, "", "", 0, why))
 
 
-def _targets(d: Draft, kind: str) -> tuple[str, ...]:
+def _targets(d: Draft, usual: tuple[str, ...]) -> tuple[str, ...]:
     """The matrices that get an adapter, by our names."""
     if d.given("every"):
         d.given("targets")
@@ -128,7 +150,6 @@ def _targets(d: Draft, kind: str) -> tuple[str, ...]:
     listed = [d.given(f"target {place}") for place in range(MOST_NAMES)]
     names = [name for name in (*text.split(), *listed) if name]
     if not names:
-        usual = (ALL_LINEAR,) if kind == "lora" else USUAL
         d.assume("targets", ", ".join(usual), "its default")
         return usual
     found = []
@@ -142,24 +163,19 @@ def _targets(d: Draft, kind: str) -> tuple[str, ...]:
             given = [
                 each for each in d.settings if each.startswith("target") and name in d.settings[each].value
             ]
-            _leave(d, given[0], f"an adapter of {name[:60]} is not modelled")
+            leave(d, given[0], f"an adapter of {name[:60]} is not modelled")
     return tuple(found) or (ALL_LINEAR,)
 
 
 def written(one: Adapter | None) -> str:
-    """An adapter in TRL's keys; in LLaMA-Factory's where the base lies in 4 bits and the rest in 16."""
+    """An adapter in TRL's keys."""
     if one is None:
         return ""
-    packed = one.base in ("nf4", "nf4-double")
-    yes = "true" if one.base == "nf4-double" else "false"
     dora = "use_dora: true\n" if one.kind == "dora" else ""
-    if packed and one.rest == "bf16":
-        names = "all" if ALL_LINEAR in one.targets else ",".join(one.targets)
-        told = f"finetuning_type: lora\nlora_rank: {one.rank}\nlora_target: {names}\n"
-        return f"{told}quantization_bit: 4\ndouble_quantization: {yes}\n{dora}"
     names = ALL_LINEAR if ALL_LINEAR in one.targets else f"[{', '.join(one.targets)}]"
     told = f"use_peft: true\nlora_r: {one.rank}\nlora_target_modules: {names}\n{dora}"
-    if packed:
+    if one.base in ("nf4", "nf4-double"):
+        yes = "true" if one.base == "nf4-double" else "false"
         told = f"{told}load_in_4bit: true\nuse_bnb_nested_quant: {yes}\n"
     if one.base == "fp8":
         told = f"{told}# a base in fp8 has no setting here\n"

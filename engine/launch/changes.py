@@ -12,9 +12,9 @@ from typing import NamedTuple
 from engine.frameworks.described import Launch
 from engine.frameworks.framework import Where
 from engine.frameworks.registry import frameworks
-from engine.frameworks.settings import Setting
+from engine.frameworks.settings import Entry, Setting
 from engine.launch import reading as readings
-from engine.launch.reading import JSON, SHELL, TOML, YAML, LaunchReading, notation_of
+from engine.launch.reading import JSON, PROGRAM, SHELL, TOML, YAML, LaunchReading, notation_of
 from engine.launch.texts import parts
 
 ADDED = "TrainingArguments"  # a text of one's own, where none of those given can hold a setting
@@ -156,7 +156,8 @@ def put(texts: dict[str, str], launch: Launch, key: str, value: str | None) -> s
         return ""
     if entry.start < 0 or not text:
         return insert(texts, launch, key, value) if notation == SHELL else None
-    new = _quoted(value, notation)
+    inside = notation == PROGRAM and text[max(0, entry.start - 1) : entry.start] in ("'", '"')
+    new = value if inside else _quoted(value, notation)
     texts[entry.file] = text[: entry.start] + new + text[entry.stop :]
     return line_at(texts[entry.file], entry.start)
 
@@ -175,6 +176,10 @@ def _removed(texts: dict[str, str], setting: Setting, notation: str) -> str | No
 def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str | None:
     """A key that no text has yet, beside the others of its kind."""
     framework = frameworks()[launch.framework]
+    called = [s.entry for s in launch.settings if s.entry.begin >= 0 and "." not in s.key]
+    called = [e for e in called if _notation(texts.get(e.file, ""), e.begin) == PROGRAM]
+    if called or any(notation_of(text) == PROGRAM for text in texts.values()):
+        return _beside(texts, launch, called, key, value)
     for where in framework.new_keys:
         if where == Where.SECTION:
             return _section(texts, launch, key, value)
@@ -194,6 +199,15 @@ def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str |
             word = f" {key}={value}" if dotted else f" --{key} {value}".rstrip()
             return _word(texts, entry.file, entry.stop, word, 1)
     return None
+
+
+def _beside(texts: dict[str, str], launch: Launch, called: list[Entry], key: str, value: str) -> str | None:
+    """An argument more in the call of a program that says how large a batch is."""
+    sized = [s.entry for s in launch.settings if s.name in ("micro_batch", "accumulated")]
+    entry = next((e for e in called if e in sized), None)
+    if entry is None or "." in key:
+        return None
+    return _word(texts, entry.file, entry.begin, f"{key}={_quoted(value, PROGRAM)}, ", 0)
 
 
 def _word(texts: dict[str, str], file: str, at: int, word: str, behind: int) -> str:
@@ -252,6 +266,8 @@ def _notation(text: str, place: int) -> str:
 
 def _quoted(value: str, notation: str) -> str:
     plain = value in ("true", "false") or all(c in "0123456789.-" for c in value)
+    if notation == PROGRAM:
+        return {"true": "True", "false": "False"}.get(value, value if plain else f'"{value}"')
     return value if plain or notation not in (JSON, TOML) else f'"{value}"'
 
 

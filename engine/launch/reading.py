@@ -26,13 +26,14 @@ from engine.frameworks.settings import (
     Field,
     Setting,
 )
-from engine.launch import containers, json, shell, toml, yaml
+from engine.launch import containers, json, python, shell, toml, yaml
 from engine.launch.containers import Started
 from engine.launch.shell import Bit, Word
 from engine.launch.texts import PASTED, Source, Texts, sources
 
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
-LATER = (JSON, TOML, PYTHON, YAML, SHELL)  # the later wins: a command's flags go before its files
+PROGRAM = "program"  # in Python; PYTHON are assignments to cfg
+LATER = (JSON, TOML, PYTHON, PROGRAM, YAML, SHELL)  # the later wins: a command's flags go before its files
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
@@ -98,6 +99,9 @@ class Gathered:
         notation = notation_of(source.text)
         if notation == SHELL:
             self.script(source, depth)
+            return
+        if notation == PROGRAM:
+            self.program(source)
             return
         if notation == YAML and self.contained(source, depth):
             return
@@ -256,6 +260,24 @@ class Gathered:
             for written in script.written[:20]:
                 if notation_of(written.text) != SHELL or written.file.endswith((".sh", ".slurm", ".sbatch")):
                     self.source(written, depth + 1)
+
+    def program(self, source: Source) -> None:
+        """A program: the arguments of those calls that a framework knows, as its own keys."""
+        found, unknown = python.read(source)
+        framework, sure = owner(PROGRAM, found)
+        if sure == Sure.NOT:
+            words = "a program that calls nothing that is known here"
+            self.faults.append(Fault(source.name, source.first_line, words))
+            return
+        entries = of_calls(framework, found)
+        known = {e.key for e in entries}
+        for entry in of_calls(framework, unknown):
+            if entry.key in framework.fields or entry.key in framework.unmodelled:
+                again = "; the other value is taken" if entry.key in known else ""
+                words = f"{entry.key} is not a literal here, and no program is run: left out{again}"
+                self.faults.append(Fault(source.name, entry.line, words))
+        self.counted(entries)
+        self.add(framework, entries, source.name, source.first_line, PROGRAM)
 
     def commands(self, source: Source) -> list[Fragment]:
         """What the commands launch that stand between the lines of a text of another notation."""
@@ -422,6 +444,8 @@ def notation_of(text: str) -> str:
         return JSON
     if any(line.startswith("cfg.") and "=" in line for line in bare):
         return PYTHON
+    if not lines[0].startswith("#!") and python.is_python(bare):
+        return PROGRAM
     if (bare[0].startswith("[") and bare[0].split("#")[0].rstrip().endswith("]")) or (
         any(line[0] == "[" and line.split("#")[0].rstrip()[-1:] == "]" for line in bare)
         and any(" = " in line for line in bare)
@@ -440,6 +464,19 @@ def notation_of(text: str) -> str:
         return YAML
     roots, faults = yaml.documents(Source("", text))  # a script may stand inside it
     return YAML if not faults and any(root.kind == yaml.MAP for root in roots) else SHELL
+
+
+def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
+    """The entries of a program under the framework's own keys, where it knows what is called. The call itself
+    is one where its table says so."""
+    found = []
+    for entry in entries:
+        for name, prefix in framework.calls.items():
+            if entry.key.startswith(f"{name}.") or (entry.key == name and prefix in framework.fields):
+                key = prefix + entry.key.removeprefix(name).removeprefix(".")
+                found.append(entry._replace(key=key))
+                break
+    return found
 
 
 def owner(notation: str, entries: list[Entry]) -> tuple[Framework, int]:

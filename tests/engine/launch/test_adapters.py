@@ -3,7 +3,7 @@
 import pytest
 
 import engine
-from engine.frameworks import peft
+from engine.frameworks import axolotl, llama_factory, peft
 from engine.launch import shown
 from engine.mechanism.adapters import Adapter
 
@@ -61,17 +61,25 @@ def test_words_of_four_trainers(text, meant):
 
 
 @pytest.mark.parametrize(
-    "one",
+    ("one", "written"),
     [
-        Adapter(32),
-        Adapter(8, ATTENTION, "dora"),
-        Adapter(16, base="nf4", rest="fp32"),
-        Adapter(16, ("q_proj",), base="nf4-double"),
-        None,
+        (Adapter(32), peft.written),
+        (Adapter(8, ATTENTION, "dora"), peft.written),
+        (Adapter(16, base="nf4", rest="fp32"), peft.written),
+        (Adapter(16, ("q_proj",), base="nf4-double"), llama_factory.written),
+        (Adapter(16, ("q_proj",), "dora"), llama_factory.written),
+        (None, llama_factory.written),
+        (None, peft.written),
     ],
 )
-def test_what_is_written_is_read_back(one):
-    assert adapter_of(read(LLAMA + "gradient_checkpointing: true\n" + peft.written(one))) == one
+def test_what_is_written_is_read_back(one, written):
+    assert adapter_of(read(LLAMA + "gradient_checkpointing: true\n" + written(one))) == one
+
+
+@pytest.mark.parametrize("one", [Adapter(32), Adapter(8, ATTENTION, "dora"), Adapter(16, base="nf4"), None])
+def test_what_is_written_for_axolotl_is_read_back(one):
+    text = "base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 1\nsequence_len: 512\n"
+    assert adapter_of(read(text + axolotl.written(one))) == one
 
 
 def test_no_matrix_of_that_name():

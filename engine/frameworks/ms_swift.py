@@ -1,0 +1,178 @@
+"""ms-swift: ``swift sft`` and its relatives, the Trainer's arguments with its own beside them.
+
+Names and defaults: modelscope/ms-swift swift/arguments (sft_args.py, tuner_args.py, base_args), swift/
+trainers/arguments.py and swift/config/*.json at commit 3602360a (August 2026): LoRA of rank 8 on all linear
+layers, a batch of 1, checkpoints on, bf16, steps of 16 sequences, whole texts unless max_length is given. Its
+DeepSpeed files have names: zero2, zero3_offload. ``--train_type`` became ``--tuner_type`` in release 4.
+
+Left out: weights of a vision tower that are trained (``--freeze_vit false``), and every ``swift rlhf``, which
+are refused. ``megatron sft`` is read by ``megatron_swift``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
+from engine.frameworks import hugging_face, peft
+from engine.frameworks.framework import Claim, Command, Framework, Sure
+from engine.frameworks.hugging_face import HuggingFace
+from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
+from engine.mechanism.adapters import ALL_LINEAR
+
+if TYPE_CHECKING:
+    from engine.frameworks.described import Launch
+    from engine.mechanism.adapters import Adapter
+
+OWN = {
+    "model": Field("model", TEXT),
+    "model_id_or_path": Field("model", TEXT),
+    "tuner_type": Field("tuner", TEXT),
+    "train_type": Field("tuner", TEXT),
+    "sft_type": Field("tuner", TEXT),
+    "lora_rank": Field("rank"),
+    "target_modules": Field("targets", TEXT),
+    "max_length": Field("seq"),
+    "attn_impl": Field("attention", TEXT),
+    "torch_dtype": Field("loaded_dtype", TEXT),
+    "quant_bits": Field("bits"),
+    "quant_method": Field("method", TEXT),
+    "bnb_4bit_use_double_quant": Field("double", FLAG),
+    "sequence_parallel_size": Field("ulysses"),
+    "padding_free": Field("unpadded", FLAG),
+    "zero_hpz_partition_size": Field("shard"),
+    "freeze_vit": Field("frozen_tower", FLAG),
+    "freeze_aligner": Field("frozen_aligner", FLAG),
+    "freeze_llm": Field("frozen", FLAG),
+    "rlhf_type": Field("rlhf", TEXT),
+}
+PARTLY = "training some of the weights is not modelled"
+TOWER = "training of what reads pictures is not modelled"
+OPTIMIZER = "this optimizer is not modelled"
+RLHF = "pairs, rollouts and the models beside the trained one are not modelled"
+ULYSSES = "sequence parallelism of this trainer is not modelled"
+UNMODELLED = {
+    "freeze_parameters_ratio": PARTLY,
+    "freeze_parameters": PARTLY,
+    "trainable_parameters": PARTLY,
+    "use_galore": OPTIMIZER,
+    "lisa_activated_layers": PARTLY,
+    "deepspeed_autotp_size": "DeepSpeed's AutoTP in training is not modelled",
+    "device_map": "layers spread over GPUs by a device map are not modelled",
+}
+UNMODELLED |= {key: why for key, why in hugging_face.UNMODELLED.items() if key not in OWN}
+WORDS = ("sft", "pt", "rlhf")
+NEEDS = ("tuner", "frozen_tower")
+RANK, BATCH, LONG = 8, 16, 2048  # LONG where nobody says how long a text is
+FLASH = ("flash_attn", "flash_attention_2", "flash_attention_3", "flash_attention_4")
+
+
+class MsSwift(HuggingFace):
+    """Its command."""
+
+    key = "ms_swift"
+    name = "ms-swift"
+    place = 39
+    fields = hugging_face.FIELDS | OWN
+    unmodelled = UNMODELLED
+    lightens = (*HuggingFace.lightens, RLHF, ULYSSES)
+    calls = {}
+    can = None
+    beside = ("hugging_face",)
+    usual_micro = 1
+    usual_batch = BATCH
+
+    def claims(self, command: Command) -> Claim:
+        """``swift sft``, or the Python file behind it."""
+        words = command.words
+        for at, word in enumerate(words):
+            bare, follows = word.split("/")[-1], words[at + 1] if at + 1 < len(words) else ""
+            if bare == "swift" and follows in WORDS:
+                return Claim(Sure.NAMED, at + 2)
+            if bare in ("sft.py", "pt.py") and "swift" in word:
+                return Claim(Sure.NAMED, at + 1)
+        return Claim(Sure.NOT)
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """A YAML that says how it is tuned."""
+        mine = {key for key, field in OWN.items() if field.name in NEEDS}
+        tops = {entry.key for entry in entries}
+        return Sure.OWN_KEYS if notation == "yaml" and tops & mine else Sure.NOT
+
+    def entries(self, found: list[Entry], bare: list[Entry], words: list) -> list[Entry]:
+        """Its flags; ``rlhf`` is one, too."""
+        for word in words[:8]:
+            if word.text == "rlhf" and not any(one.key == "rlhf_type" for one in found):
+                return [*found, Entry("rlhf_type", "dpo", "", word.line)]
+        return found
+
+    def read_beside(self, d: Draft, entries: list[Entry]) -> None:
+        """A DeepSpeed JSON or Accelerate's file."""
+        d.read(entries, hugging_face.FIELDS, hugging_face.UNMODELLED)
+
+    def sharding(self, d: Draft, ranks: int) -> tuple[int, int]:
+        """By DeepSpeed's file, whose name may stand for it."""
+        if d.given("rlhf"):
+            d.lacks("rlhf", RLHF)
+        for name, why in (("frozen_tower", TOWER), ("frozen_aligner", TOWER)):
+            if d.given(name) is False:
+                d.lacks(name, why)
+        if d.given("frozen"):
+            d.lacks("frozen", PARTLY)
+        if (d.given("ulysses") or 1) > 1:
+            d.lacks("ulysses", ULYSSES)
+        if (d.given("fsdp") or "").lower() == "fsdp2":
+            return hugging_face.sharding(d, ranks, True)
+        return hugging_face.sharding(d, ranks)
+
+    def length(self, d: Draft) -> int:
+        """Tokens of a sequence."""
+        for name in ("packed", "unpadded"):
+            if d.given(name) and d.given("attention") not in (None, *FLASH):
+                d.refuse(
+                    f'ValueError: The "{d.settings[name].key}" feature requires a flash attention '
+                    "implementation.",
+                    "attention",
+                )
+        return d.get("seq", LONG, "no --max_length: as long as the longest text")
+
+    def checkpointed(self, d: Draft) -> bool:
+        """Unless it is told otherwise."""
+        return d.get("checkpointing", True, "ms-swift's default")
+
+    def recipe(self, d: Draft, zero: int) -> tuple[str, Recipe]:
+        """In the type that the model is loaded in, bf16 unless it is said."""
+        loaded = (d.given("loaded_dtype") or "bfloat16").lower()
+        half = bool(d.given("fp16")) or (loaded == "float16" and not d.given("bf16"))
+        if loaded == "float32" and not half and not d.given("bf16"):
+            return hugging_face.recipe(d)
+        if not half and not d.given("bf16"):
+            d.assume("precision", "bf16", "the type that most models are stored in")
+        return "fp16" if half else "bf16", hugging_face.state(d)[1]
+
+    def adapter(self, d: Draft, shape: Model) -> Adapter | None:
+        """LoRA on all linear layers, unless another way of tuning is given."""
+        kind = d.get("tuner", "lora", "ms-swift's default").lower()
+        bits, method = d.given("bits"), (d.given("method") or "bnb").lower()
+        if bits not in (None, 4) or (bits and method != "bnb"):
+            peft.leave(d, "bits", peft.QUANTISED)
+        if kind == "full":
+            if bits == 4:
+                peft.leave(d, "bits", peft.QUANTISED)
+            return None
+        if kind not in ("lora", "qlora"):
+            peft.leave(d, "tuner", peft.ADAPTER)
+            return None
+        usual = peft.Usual(RANK, (ALL_LINEAR,), rest="fp32")
+        return peft.made(d, shape, usual, bits == 4 and method == "bnb", "tuner")
+
+    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
+        """Stages of DeepSpeed by the name of its file."""
+        if name == "zero" and not any(one.name in ("zero", "strategy") for one in launch.settings):
+            key = hugging_face.KEYS["deepspeed_file"]
+            return [(key, f"zero{value}" if value else None)]
+        return hugging_face.edit(name, value, launch)
+
+
+FRAMEWORK: Framework = MsSwift()

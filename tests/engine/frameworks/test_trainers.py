@@ -1,0 +1,261 @@
+"""Trainers in their own words: what public examples come to, and published readings of their memory."""
+
+import pytest
+
+import engine
+from engine.frameworks import registry, torchtune_configs
+from engine.frameworks.torchtune import name_of
+from engine.mechanism.adapters import Adapter
+
+GIB = 2.0**30
+OLD_LOSS = "compile=True loss=torchtune.modules.loss.CEWithChunkedOutputLoss"
+TUNE = "tune run full_finetune_single_device --config llama3_2/3B_full_single_device "
+
+
+def read(text, gpu="h100-sxm", gpus=1):
+    report = engine.check_launch(text, gpu, gpus)
+    assert report.launch is not None, [str(fault) for fault in report.faults]
+    return report
+
+
+def of(text, **others):
+    """Framework, layout and job."""
+    launch = read(text, **others).launch
+    assert launch.layout is not None and launch.job is not None
+    return launch.framework, launch.layout, launch.job
+
+
+def said(text, **others):
+    """All lines about what is wrong."""
+    report = engine.check_launch(text, "h100-sxm", others.get("gpus", 1))
+    return " ".join([*map(str, report.faults), *(one.error for one in report.refused)])
+
+
+# -- torchtune -----------------------------------------------------------------------------------------------
+def test_torchtune_s_named_configuration():
+    """recipes/configs/llama3_1/8B_lora_single_device.yaml at bd2a0fc7: rank 8 on queries, values, output and
+    the feed-forward block, batches of 2, eight of them summed, checkpoints."""
+    key, layout, job = of("tune run lora_finetune_single_device --config llama3_1/8B_lora_single_device")
+    assert (key, layout.micro_batch, job.global_batch, layout.recompute) == ("torchtune", 2, 16, "full")
+    targets = ("q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    assert job.adapter == Adapter(8, targets) and job.software.loss == "chunked"
+
+
+def test_torchtune_s_overrides_go_before_the_configuration():
+    line = "tune run --nproc_per_node 4 full_finetune_distributed --config llama3_1/8B_full "
+    _, layout, job = of(
+        line + "batch_size=4 tokenizer.max_seq_len=8192 enable_activation_offloading=True", gpus=None
+    )
+    assert (layout.gpus, layout.zero, layout.micro_batch, job.seq) == (4, 3, 4, 8192)
+    assert layout.offload == "activations"
+    assert read(line + "batch_sise=4", gpus=None).faults  # a slip of the pen is said
+
+
+def test_torchtune_s_yaml():
+    text = (
+        "model:\n  _component_: torchtune.models.qwen2_5.qlora_qwen2_5_7b_instruct\n  lora_rank: 16\n"
+        "  lora_attn_modules: ['q_proj', 'k_proj']\n  apply_lora_to_mlp: False\nbatch_size: 1\n"
+        "optimizer:\n  _component_: torch.optim.AdamW\n"
+    )
+    key, _, job = of({"x.yaml": text})
+    assert key == "torchtune"
+    assert job.adapter == Adapter(16, ("q_proj", "k_proj"), base="nf4-double")
+
+
+@pytest.mark.parametrize(
+    ("more", "gib"),
+    [("", 60.0), (OLD_LOSS, 42.9), (OLD_LOSS + " enable_activation_checkpointing=True", 24.9)],
+)
+def test_torchtune_s_own_readings(more, gib):
+    """Peak memory of Llama 3.2 3B on an A100, each line with one technique more (pytorch/torchtune README.md,
+    Optimization flags): two packed sequences of 4,096."""
+    usual = (
+        "dataset.packed=True tokenizer.max_seq_len=4096 gradient_accumulation_steps=1 batch_size=2 "
+        "optimizer_in_bwd=False optimizer=torch.optim.AdamW "
+    )
+    if "loss" not in more:
+        usual += "loss=torch.nn.CrossEntropyLoss "
+    if "checkpointing" not in more:
+        usual += "enable_activation_checkpointing=False "
+    found = read(TUNE + usual + more, "a100-80")
+    assert found.total_bytes / GIB == pytest.approx(gib, rel=0.3)
+
+
+def test_gradients_of_an_optimizer_in_the_backward_pass_are_a_layer_s():
+    """3.2 billion parameters of 2 bytes, over 28 layers."""
+    parts = read(TUNE + "optimizer_in_bwd=True", "a100-80").parts
+    assert parts is not None and parts["gradients"] == pytest.approx(parts["weights"] / 28)
+    assert "Gradient accumulation is not supported" in said(TUNE + "gradient_accumulation_steps=4")
+
+
+def test_names_of_models_that_torchtune_builds():
+    built = ("lora_llama3_1_8b", "qlora_qwen2_5_0_5b", "qwen2_1_5b", "phi4_14b", "llama3_3_70b")
+    assert [name_of(f"torchtune.models.x.{each}") for each in built] == [
+        "llama3.1-8b",
+        "qwen2.5.0-5b",
+        "qwen2-1.5b",
+        "phi-4",
+        "llama3.3-70b",
+    ]
+
+
+def test_every_configuration_is_read():
+    for line in torchtune_configs.LINES.strip().splitlines():
+        found = torchtune_configs.config(line.split(" ")[0])
+        assert found is not None and found.batch > 0 and found.tp > 0
+    assert torchtune_configs.config("llama3_1/8B") is None
+
+
+# -- ms-swift ------------------------------------------------------------------------------------------------
+def test_ms_swift_s_defaults():
+    """LoRA of rank 8 on all linear layers, batches of 1 up to 16 a step, checkpoints (swift/arguments)."""
+    key, layout, job = of(
+        "NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct --max_length 2048", gpus=None
+    )
+    assert (key, layout.gpus, job.global_batch, layout.recompute) == ("ms_swift", 2, 16, "full")
+    assert job.adapter == Adapter(8)
+
+
+def test_ms_swift_s_deepspeed_by_name():
+    line = "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type full --max_length 2048 --deepspeed "
+    assert of(line + "zero3", gpus=4)[1].zero == 3
+    assert of(line + "zero2_offload", gpus=4)[1].offload == "optimizer+gradients"
+
+
+def test_ms_swift_s_rlhf_gets_no_verdict():
+    assert read("swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct").verdict == "cannot say"
+    assert "attention implementation" in said(
+        "swift sft --model Qwen/Qwen2.5-7B-Instruct --packing true --attn_impl sdpa"
+    )
+
+
+def test_megatron_swift_with_its_optimizer_on_the_host():
+    """65 GiB of each of 8 GPUs (modelscope/ms-swift examples/train/megatron/dense/72b_offload.sh)."""
+    line = (
+        "NPROC_PER_NODE=8 megatron sft --load Qwen2.5-72B-Instruct-mcore --tensor_model_parallel_size 8 "
+        "--micro_batch_size 1 --global_batch_size 16 --recompute_granularity full --recompute_method uniform "
+        "--recompute_num_layers 1 --max_length 8192 --sequence_parallel true --optimizer_cpu_offload true "
+        "--use_precision_aware_optimizer true"
+    )
+    report = read(line, "a800", None)
+    assert report.launch.framework == "megatron_swift" and report.launch.layout.offload == "optimizer"
+    assert report.total_bytes / GIB == pytest.approx(65, rel=0.2)
+
+
+# -- Unsloth, Axolotl, LLaMA-Factory -------------------------------------------------------------------------
+UNSLOTH = """from unsloth import FastLanguageModel
+model, tokenizer = FastLanguageModel.from_pretrained("unsloth/llama-3-8b-bnb-4bit", max_seq_length=4096)
+model = FastLanguageModel.get_peft_model(model, r=32, target_modules=["q_proj", "v_proj"])
+trainer = SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2, optim="adamw_8bit"))
+"""
+
+
+def test_unsloth_s_program():
+    key, layout, job = of(UNSLOTH)
+    assert (key, layout.micro_batch, job.seq, layout.recompute) == ("unsloth", 2, 4096, "full")
+    assert layout.offload == "activations" and job.software.loss == "chunked"
+    assert job.adapter == Adapter(32, ("q_proj", "v_proj"), base="nf4-double")
+    assert of(UNSLOTH.replace("r=32", "r=32, use_gradient_checkpointing=True"))[1].offload == "none"
+    assert read(UNSLOTH.replace("r=32", "r=32, modules_to_save=['lm_head']")).verdict == "cannot say"
+    assert "not a literal" in said(UNSLOTH.replace("batch_size=2", "batch_size=args.batch"))
+
+
+def test_a_program_of_the_trainer():
+    text = (
+        "from transformers import AutoModelForCausalLM, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementation="eager")\n'
+        'config = LoraConfig(r=8, target_modules="all-linear")\n'
+        "args = TrainingArguments(per_device_train_batch_size=4, bf16=True, gradient_checkpointing=True)\n"
+    )
+    key, layout, job = of(text)
+    assert (key, layout.micro_batch, layout.recompute) == ("hugging_face", 4, "full")
+    assert job.adapter == Adapter(8) and job.software.attention == "scores"
+
+
+AXOLOTL = (
+    "base_model: NousResearch/Llama-3.2-1B\nmicro_batch_size: 2\nsequence_len: 4096\nsample_packing: true\n"
+    "gradient_accumulation_steps: 4\noptimizer: adamw_8bit\nbf16: auto\ngradient_checkpointing: true\n"
+)
+
+
+def test_axolotl_s_yaml():
+    key, layout, job = of({"x.yaml": AXOLOTL})
+    assert (key, layout.micro_batch, job.global_batch, layout.recompute) == ("axolotl", 2, 8, "full")
+    # 2 for the weights, 2 for the gradients, and one byte for each moment with its scales
+    assert job.recipe.bytes_per_param == pytest.approx(6, abs=0.1)
+    fsdp = "fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n  offload_params: false\n"
+    assert of({"x.yaml": AXOLOTL + fsdp}, gpus=8)[1].zero == 3
+    cut = "plugins:\n- axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"
+    assert of({"x.yaml": AXOLOTL + cut})[2].software.loss_chunks > 8
+    assert of({"x.yaml": AXOLOTL + "activation_offloading: true\n"})[1].offload == "activations"
+    assert read({"x.yaml": AXOLOTL + "rl: dpo\n"}).verdict == "cannot say"
+
+
+def test_experts_of_gpt_oss_are_no_linear_layers():
+    """examples/gpt-oss/gpt-oss-20b-sft-lora-singlegpu.yaml: lora_target_linear finds attention alone."""
+    text = AXOLOTL.replace("NousResearch/Llama-3.2-1B", "openai/gpt-oss-20b") + "adapter: lora\nlora_r: 8\n"
+    job = of({"x.yaml": text + "lora_target_linear: true\n"})[2]
+    assert job.adapter == Adapter(8, ("q_proj", "k_proj", "v_proj", "o_proj"))
+
+
+FACTORY = (
+    "model_name_or_path: meta-llama/Llama-3.1-8B\nstage: sft\nper_device_train_batch_size: 1\nbf16: true\n"
+)
+
+
+def test_llama_factory_s_defaults():
+    key, layout, job = of({"launch.sh": "llamafactory-cli train x.yaml", "x.yaml": FACTORY})
+    assert (key, layout.recompute, job.seq, job.adapter) == ("llama_factory", "full", 2048, Adapter(8))
+    pure = of({"x.yaml": FACTORY + "finetuning_type: full\npure_bf16: true\n"})[2]
+    assert pure.recipe.bytes_per_param == 8
+    assert of({"x.yaml": FACTORY + "use_unsloth: true\n"})[1].offload == "activations"
+    assert read({"x.yaml": FACTORY + "use_galore: true\n"}).verdict == "cannot say"
+    assert "only compatible with the LoRA" in said(
+        {"x.yaml": FACTORY + "finetuning_type: full\nquantization_bit: 4\n"}
+    )
+
+
+# -- NeMo Automodel ------------------------------------------------------------------------------------------
+AUTOMODEL = """recipe: TrainFinetuneRecipeForNextTokenPrediction
+step_scheduler:
+  global_batch_size: 64
+  local_batch_size: 8
+distributed:
+  strategy: fsdp2
+  tp_size: 1
+  dp_size: none
+model:
+  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained
+  pretrained_model_name_or_path: meta-llama/Llama-3.2-1B
+loss_fn:
+  _target_: nemo_automodel.components.loss.masked_ce.MaskedCrossEntropy
+optimizer:
+  _target_: torch.optim.Adam
+"""
+
+
+def test_automodel_s_yaml():
+    key, layout, job = of({"x.yaml": AUTOMODEL}, gpus=8)
+    assert (key, layout.zero, layout.micro_batch, job.global_batch) == ("automodel", 3, 8, 64)
+    assert job.recipe.bytes_per_param == 8
+    summed = AUTOMODEL.replace("global_batch_size: 64", "global_batch_size: 128")
+    assert read({"x.yaml": summed}, gpus=8).verdict == "cannot say"
+    lora = "peft:\n  _target_: nemo_automodel.components._peft.lora.PeftConfig\n  dim: 16\n"
+    lora += "  target_modules: '*_proj'\n"
+    assert of({"x.yaml": summed + lora}, gpus=8)[2].adapter == Adapter(16)
+    assert "must be divisible" in said({"x.yaml": AUTOMODEL.replace("tp_size: 1", "tp_size: 3")}, gpus=8)
+
+
+@pytest.mark.parametrize("key", ["axolotl", "llama_factory", "ms_swift", "unsloth", "torchtune", "automodel"])
+def test_a_slip_of_the_pen_is_said(key):
+    text = {
+        "axolotl": {"x.yaml": AXOLOTL + "gradient_checkpointingg: true\n"},
+        "llama_factory": {"x.yaml": FACTORY + "disable_gradient_checkpointin: true\n"},
+        "ms_swift": "swift sft --model Qwen/Qwen2.5-7B --target_moduless all-linear",
+        "unsloth": UNSLOTH.replace("max_seq_length", "max_seq_lenght"),
+        "torchtune": TUNE + "enable_activation_checkpointin=True",
+        "automodel": {"x.yaml": AUTOMODEL.replace("  dp_size: none", "  sequence_paralell: true")},
+    }[key]
+    report = read(text)
+    assert report.launch.framework == key and "did you mean" in " ".join(map(str, report.faults))
+    assert key in registry.trainers()
