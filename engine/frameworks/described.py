@@ -26,6 +26,12 @@ class Server:
     dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own
     adapters: int = 0  # slots for adapters beside the base, unmerged …
     adapter_rank: int = 1  # … each of this rank
+    formats: str = ""  # in which the checkpoint's parts are stored (``catalog.stored``), where it is known
+    loaded_whole: bool = False  # in 16 bits first, and shrunk on the GPU afterwards
+    on_host_bytes: float = 0.0  # weights of a GPU that stay in the host's memory
+    eager: bool = False  # without graphs
+    release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
+    requests_said: bool = True  # whether the texts say how many at once
 
 
 @dataclass(frozen=True)

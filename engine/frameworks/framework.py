@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
+from engine.mechanism import memory
 
 if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu
     from engine.catalog.models import Model
     from engine.frameworks.described import Launch, Server
+    from engine.mechanism.shape import Shape
     from engine.step.constraints import Ability
     from engine.step.layout import Job, Layout
 
@@ -71,6 +74,15 @@ def of_config(d: Draft, config: Callable[[], Model]) -> Model:
     return config()
 
 
+class Holds(NamedTuple):
+    """What a server's program holds on a GPU beside weights and cache, by part."""
+
+    inside: dict[str, float]  # bytes of what it counts to the memory that it may take
+    graphs_outside: float = 0.0  # bytes of graphs that are captured when the cache is there already
+    spare: float = 0.0  # … and what is counted inside, but is free by then
+    in_blocks: bool = False  # whether states of a fixed size lie in the same blocks as the cache
+
+
 class Framework(Protocol):
     """One framework, with what is so unless its module says otherwise.
 
@@ -91,6 +103,8 @@ class Framework(Protocol):
     place: int = 100  # in a list that people choose from
     serves: bool = False  # or it trains
     fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
+    environment: dict[str, Field] = {}  # variables of the shell that it reads -> our names
+    package: str = ""  # its name where packages are installed, if its memory depends on the release
     unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
     separator: str = "_"  # between the words of a key in a command
@@ -145,6 +159,18 @@ class Framework(Protocol):
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
+
+    def settled(self, server: Server, gpu: Gpu) -> Server:
+        """A server with what its program makes of the GPU where nobody says otherwise."""
+        return server
+
+    def holds(self, server: Server, size: Shape, gpu: Gpu) -> Holds:
+        """What a server holds on each GPU beside weights and cache."""
+        return Holds({"framework": memory.FRAMEWORK_BYTES})
+
+    def too_many(self, server: Server, blocks: int) -> str:
+        """The error with which a server ends whose cache has fewer blocks than it may have requests."""
+        return ""
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
         """The error with which a server ends that has too little room; nothing if it starts."""

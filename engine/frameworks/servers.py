@@ -7,6 +7,7 @@ engine's fixed share for the framework, drafts, adapters and pictures.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import catalog
@@ -53,6 +54,9 @@ STORED = {
     "w8a8_int8": "int8",
     "gguf": "int4",
 }
+# in which a checkpoint is stored whose name or flag says so; what else it has (embeddings, norms, a tower
+# that reads pictures) stays in 16 bits
+KEPT = {"int4": "rest awq", "int8": "rest int8"}
 UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
 PER_LINE = 100  # characters
@@ -86,6 +90,7 @@ class ServerCommand(Framework):
     requests = 256  # at once, by default
     limits_all = False  # whether its limits are those of all groups that share experts together
     of_fp8 = ""  # what its checkpoint in fp8 has to be
+    loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
     by_one_command = True  # whether a command may start several replicas
 
     def claims(self, command: Command) -> Claim:
@@ -121,17 +126,20 @@ class ServerCommand(Framework):
         """The server, the format of its products, and the GPUs of all its replicas."""
         tp, pp = max(1, d.get("tp", 1)), max(1, d.get("pp", 1))
         replicas = max(1, d.given("replicas") or 1)
-        share = d.get("share", self.share)
+        release = self.release(d)
+        usual = self.usual_share(release)
+        share = d.get("share", usual)
         if not 0 < share <= 1:
             d.refuse(
                 f"ValueError: {self.flag('share')[0][2:]} must be above 0 and at most 1, got {share:g}.",
                 "share",
             )
-            share = self.share
+            share = usual
         text = d.given("longest")
         longest = (_tokens(d, text) if text else None) or shape.max_context
         if not text:
             d.assume("longest", longest, "the model's own limit")
+        requests_said = bool(d.given("requests"))
         requests = max(1, d.get("requests", self.requests))
         stored = STORED.get((d.given("quantization") or "").lower()) or stored_precision(
             d.given("model") or ""
@@ -145,7 +153,9 @@ class ServerCommand(Framework):
         if stored == "fp8" or (stored is None and "fp8" in formats):
             precision = "fp8"
         weights = bytes_of_a_weight(shape, formats) if stored is None and formats else stored
-        for name in ("eager", "exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
+        named_so = stored_precision(d.given("model") or "")
+        online = stored == "fp8" and named_so is None and "fp8" not in shape.stored
+        for name in ("exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
             d.given(name)
         tp, dp, replicas = self.spread(d, shape, tp, replicas)
         if shape.heads % tp:
@@ -162,7 +172,24 @@ class ServerCommand(Framework):
         server = Server(
             tp, pp, replicas, share, self.of_rest, longest, requests, weights, kv, chunk, dp, *slots
         )
+        server = replace(
+            server,
+            formats=KEPT.get(stored or "", ""),
+            loaded_whole=online and self.loads_whole,
+            on_host_bytes=(d.given("on_host") or 0.0) * 2.0**30,
+            eager=bool(d.given("eager")),
+            requests_said=requests_said,
+            release=release,
+        )
         return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def release(self, d: Draft) -> tuple[int, int]:
+        """Of which release the program is, where its memory depends on that."""
+        return 0, 0
+
+    def usual_share(self, release: tuple[int, int]) -> float:
+        """The share that a release takes by default."""
+        return self.share
 
     def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
         """How many adapters a GPU keeps beside the base, and of which rank."""

@@ -13,7 +13,7 @@ from engine.catalog.models import Model
 from engine.frameworks.described import Launch
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.registry import frameworks
-from engine.frameworks.settings import FALSE, FLAG, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
+from engine.frameworks.settings import FALSE, FLAG, TEXT, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
 from engine.launch import json, shell, toml, yaml
 from engine.launch.texts import Source, Texts, sources
 
@@ -52,6 +52,8 @@ class Gathered:
     def __init__(self) -> None:
         self.found: list[Fragment] = []
         self.counts: dict[str, Entry] = {}
+        self.variables: dict[str, Entry] = {}  # of the shell, which a program may read
+        self.installed: dict[str, Entry] = {}  # package -> its release, where one is installed
         self.configs: list[Source] = []
         self.faults: list[Fault] = []
 
@@ -98,6 +100,9 @@ class Gathered:
             for words in list(script.variables.values())[:2000]:
                 if any(word.text.startswith("--") for word in words):
                     self.command(words)
+        for name, words in list(script.variables.items())[:2000]:
+            if words and words[0].known:
+                self.variables[name] = Entry(name, words[0].text, source.name, words[0].line)
         visible = script.variables.get("CUDA_VISIBLE_DEVICES")
         if visible and visible[0].text.replace(",", "").isdigit():
             many = str(visible[0].text.strip(",").count(",") + 1)
@@ -145,6 +150,7 @@ class Gathered:
     def command(self, words: list[shell.Word]) -> None:
         """One command, if it launches something that is known here."""
         words = inside(words)
+        self.releases(words)
         framework, claim = launched(words)
         if claim.sure == Sure.NOT:
             return
@@ -154,6 +160,14 @@ class Gathered:
         entries = framework.entries(found, bare, words)
         self.counted(entries)
         self.add(framework, entries, "", words[0].line, SHELL)
+
+    def releases(self, words: list[shell.Word]) -> None:
+        """Keep which releases ``pip install vllm==0.8.5`` installs."""
+        if any(word.text == "install" for word in words[:6]):
+            for word in words[:200]:
+                name, equals, release = word.text.partition("==")
+                if equals and len(release) < 40:
+                    self.installed[name.split("[")[0]] = Entry(name, release, "", word.line)
 
 
 def notation_of(text: str) -> str:
@@ -332,6 +346,10 @@ def _launch(
         several = several[:1]
     for found in several:
         draft.read(found.entries, framework.fields, framework.unmodelled)
+    given = [gathered.variables[name] for name in framework.environment if name in gathered.variables]
+    draft.read(given, framework.environment, {})
+    if framework.package in gathered.installed:
+        draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:
         if found.framework is not framework:
             framework.read_beside(draft, found.entries)

@@ -8,6 +8,7 @@ from itertools import combinations, islice
 from engine import catalog
 from engine.base import printing
 from engine.calibration import bands
+from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
@@ -18,7 +19,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import inference, wide
+from engine.serving import inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -32,6 +33,7 @@ MOST_READ = 2_000_000  # characters that are read again, all edits together
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 ALSO = ("changes", "best")  # what takes longer than the verdict
 
 
@@ -75,6 +77,8 @@ class ServerRoom:
     tokens: int  # of all requests on a replica together
     needed_bytes: float  # of one request of the greatest length, on each GPU
     longest: int  # the longest request that the cache holds
+    blocks: int = 0  # of the cache, where states lie in them too
+    short_bytes: float = 0.0  # more than the GPU has, while weights are loaded or graphs captured
 
 
 @dataclass(frozen=True)
@@ -315,7 +319,9 @@ def _outside(at: Machine, names: tuple[str, ...]) -> tuple[str, ...]:
 def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> Report:
     """A server, with its cache and a full batch of requests."""
     assert launch.server is not None
-    s, base = launch.server, _gpu(gpu)
+    base = _gpu(gpu)
+    s = frameworks()[launch.framework].settled(launch.server, base)
+    launch = replace(launch, server=s)
     precision, stored = launch.precision, s.weight_precision
     if not getattr(base, f"{precision}_flops_per_s", 0.0):  # weights are widened before the product
         precision = "bf16" if base.bf16_flops_per_s else "fp16"
@@ -326,6 +332,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
     report = replace(
         report,
+        launch=launch,
         verdict=UNKNOWN if launch.unmodelled else verdict,
         refused=tuple(refused),
         parts=room.parts,
@@ -354,38 +361,49 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     s = launch.server
     assert s is not None
     size = shape(launch.model)
+    if s.formats:
+        stored = models.bytes_of_a_weight(launch.model, s.formats)
     weights = (
         wide.weight_bytes_per_gpu(launch.model, at, s.tp, s.dp, stored)
         if s.dp > 1
         else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
     )
-    capacity = memory.capacity_bytes(at.gpu)
-    beside: dict[str, float] = {}
+    loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.pp) if s.loaded_whole else 0.0
+    weights = max(0.0, float(weights) - s.on_host_bytes)
+    capacity = float(memory.capacity_bytes(at.gpu))
+    own = frameworks()[launch.framework].holds(s, size, at.gpu)
+    beside = dict(own.inside)
     if s.adapters:
         slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
         beside["adapters"] = float(slots)
     held = sum(beside.values()) + weights
-    rest = capacity - held - memory.FRAMEWORK_BYTES
-    cache = s.share * rest if s.of_rest else s.share * capacity - held - memory.FRAMEWORK_BYTES
+    rest = capacity - held
+    cache = s.share * rest if s.of_rest else s.share * capacity - held
+    left = capacity - held - cache + own.spare
     value = memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
         float(inference.kv_shards(size, float(s.tp))) * s.pp
     )
     needed = _request_bytes(size, s, value, s.longest)
-    states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
-    tokens = max(0, int((cache - states) // each))
+    longest, blocks = (s.longest if needed <= cache else _longest(size, s, cache, value)), 0
+    if own.in_blocks and paged.has_states(size):
+        of = paged.blocks(size, value, float(s.tp), float(s.pp))
+        blocks = max(0, int(cache // of.each_bytes))
+        needed = of.of_request(s.longest) * of.each_bytes
+        room = (blocks - of.states) // of.attention * of.tokens
+        tokens, longest = blocks // of.attention * of.tokens, min(s.longest, max(0, room))
+    else:
+        states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
+        tokens = max(0, int((cache - states) // each))
     return ServerRoom(
-        {
-            "weights": float(weights),
-            **beside,
-            "framework": memory.FRAMEWORK_BYTES,
-            "cache": max(0.0, float(cache)),
-        },
+        {"weights": weights, **beside, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
         tokens,
         needed,
-        s.longest if needed <= cache else _longest(size, s, cache, value),
+        longest,
+        blocks,
+        max(loaded - capacity, own.graphs_outside - left if cache > 0 else 0.0),
     )
 
 
@@ -408,7 +426,12 @@ def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:
     """The error with which a server ends that has too little room, in its words."""
     s = launch.server
     assert s is not None
-    said = frameworks()[launch.framework].too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    of = frameworks()[launch.framework]
+    said = of.too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    if not said and room.blocks and room.blocks < s.requests:
+        said = of.too_many(s, room.blocks)
+    if not said and room.short_bytes > 0:
+        said = f"{OUT_OF_MEMORY} ({room.short_bytes / GIB:.2f} GiB more than there are)"
     place = next(((x.file, x.line) for x in launch.settings if x.name in ("longest", "share")), ("", 0))
     return [Refused(said, *place)] if said else []
 
