@@ -14,6 +14,8 @@ LONGER = {
     "qwen3-coder-30b-a3b": 262144,
     "qwen3-30b-a3b-instruct-2507": 262144,
     "qwen3-30b-a3b-thinking-2507": 262144,
+    "llama-3-8b-instruct-gradient-1048k": 1048576,
+    "llama-3-8b-instruct-262k": 262144,
 }
 
 
@@ -34,6 +36,19 @@ def named(name: str) -> Model:
     found = catalog.model(key)
     longer = [LONGER[one] for one in LONGER if squashed(tail(name)).startswith(squashed(one))]
     return replace(found, max_context=longer[0]) if longer else found
+
+
+def stored_formats(name: str) -> str:
+    """How the parts of a checkpoint are stored (``catalog.stored``), where its name says so and they are not
+    all alike: what no format of 4 or 8 bits reaches (embeddings, norms, towers) stays in 16. Empty where it
+    does not. That 4 bits have a scale for 128 weights is assumed; some have one for 32, which is 8 %
+    more."""
+    low = tail(name)
+    if "w4afp8" in low or "w4a8" in low:
+        return "experts int4-128, rest fp8-block"
+    if "bnb" in low and "4bit" in low:
+        return "rest nf4-double"
+    return {"int4": "rest awq", "int8": "rest int8"}.get(stored_precision(name) or "", "")
 
 
 def stored_precision(name: str) -> str | None:

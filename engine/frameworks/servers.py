@@ -14,7 +14,7 @@ from engine import catalog
 from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, named, stored_precision
+from engine.frameworks.known_models import key_of, named, stored_formats, stored_precision
 from engine.frameworks.settings import Draft, Entry, Setting
 from engine.frameworks.writing import Words, keys_of
 
@@ -174,7 +174,7 @@ class ServerCommand(Framework):
         )
         server = replace(
             server,
-            formats=KEPT.get(stored or "", ""),
+            formats=stored_formats(d.given("model") or "") or KEPT.get(stored or "", ""),
             loaded_whole=online and self.loads_whole,
             on_host_bytes=(d.given("on_host") or 0.0) * 2.0**30,
             eager=bool(d.given("eager")),

@@ -52,7 +52,7 @@ def test_a_layer_s_inside_decides_where_few_are_sampled():
 
 
 def test_blocks_of_attention_are_as_large_as_a_state():
-    """Qwen3.6-27B: 784 tokens of 4,096 bytes beside states of 3.2 MB, 16 layers a block; three blocks of states
+    """Qwen3.6-27B: 784 tokens of 4,096 bytes beside states of 3.2 MB, 16 layers a block; three such blocks
     for each request. One H100 with 0.95 has 856 of them (vllm-project/recipes pull request 551)."""
     of = paged.blocks(shape(catalog.model("qwen3.6-27b")), 2.0, 1.0, 1.0)
     assert (of.tokens, of.attention, of.states) == (784, 1, 3)
