@@ -99,9 +99,7 @@ def unstored(words: list[str]) -> list[str]:
 def key_of(name: str, known: Mapping[str, str]) -> str | None:
     """The key that a name means among ``known`` names; None if there is none."""
     bare = tail(name)
-    made = (
-        bare.split("_")[0] if "_" in bare else ""
-    )  # google_gemma-3-27b: its maker
+    made = bare.split("_")[0] if "_" in bare else ""  # google_gemma-3-27b: its maker
     for mark in ("_", " ", ":"):
         bare = bare.replace(mark, "-")
     bare = bare.replace(".w", "-w").removesuffix(".gguf")

@@ -32,6 +32,14 @@ class Server:
     eager: bool = False  # without graphs
     release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
     requests_said: bool = True  # whether the texts say how many at once
+    bytes_each: float = 0.0  # of every weight on average, as a file stores them; 0 where parts are told apart
+    cached_bytes: float = 0.0  # of a cached value, where ``kv_precision`` does not say it
+    cache_away: bool = False  # the cache is in the host's memory
+    on_gpu: float = 1.0  # share of the layers that are on the GPUs
+    experts_away: float = 0.0  # … and of those whose routed experts are not
+    yields: bool = False  # takes layers away from the GPUs until the rest fits
+    shortens: bool = False  # lowers the longest request until it fits
+    flash: bool = True  # attention that keeps no scores
 
 
 @dataclass(frozen=True)

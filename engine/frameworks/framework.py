@@ -102,6 +102,7 @@ class Framework(Protocol):
     name: str  # and for people
     place: int = 100  # in a list that people choose from
     serves: bool = False  # or it trains
+    deploys: bool = True  # whether a deployment is written for it, if it serves
     fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
     environment: dict[str, Field] = {}  # variables of the shell that it reads -> our names
     package: str = ""  # its name where packages are installed, if its memory depends on the release
@@ -114,6 +115,9 @@ class Framework(Protocol):
     tried: dict[str, tuple] = {}  # our names that may be set otherwise -> to what, where not by steps
     keeps_gradients: bool = False  # in buffers that are made once
     expands: bool = False  # its own launcher makes the allocator's segments expandable
+    takes_all: bool = False  # runs on all GPUs that there are
+    timed: bool = True  # whether the engine's times are those of its kernels
+    in_parts: bool = False  # whether several commands or lines are one launch
     pads: bool = False  # its batches are as long as their longest sequence
 
     def claims(self, command: Command) -> Claim:

@@ -59,6 +59,7 @@ STORED = {
 KEPT = {"int4": "rest awq", "int8": "rest int8"}
 UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
+CUT = 8  # letters that a flag has at least where it is cut short
 PER_LINE = 100  # characters
 USUAL_NODE = 8  # GPUs
 
@@ -106,12 +107,21 @@ class ServerCommand(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The flags, and the model, which stands behind ``serve``, or was taken for an unknown flag's
         value."""
+        found = [self.whole(entry) for entry in found]
         if any(entry.key in self.fields and self.fields[entry.key].name == "model" for entry in found):
             return found
         for entry in [*bare, *found]:
             if "/" in entry.value or key_of(entry.value):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
+
+    def whole(self, entry: Entry) -> Entry:
+        """A flag that is cut short with its whole key, as Python's parser of arguments takes it."""
+        known = [*self.fields, *self.unmodelled]
+        if len(entry.key) < CUT or entry.key in known:
+            return entry
+        begun = [key for key in known if key.startswith(entry.key)]
+        return entry._replace(key=begun[0]) if len(begun) == 1 else entry
 
     def named_model(self, d: Draft) -> Model:
         """The model that is named."""

@@ -340,7 +340,7 @@ def _launch(
     gathered: Gathered, draft: Draft, framework: Framework, gpus: int | None, faults: list[Fault]
 ) -> Launch:
     several = [f for f in gathered.found if f.framework is framework]
-    if framework.serves and len(several) > 1:
+    if framework.serves and len(several) > 1 and not framework.in_parts:
         words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
         faults.append(Fault(several[1].file, several[1].line, words))
         several = several[:1]
@@ -356,7 +356,10 @@ def _launch(
     model = _model(gathered, draft, framework)
     if model.depth > MOST_LAYERS:
         raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
-    count = 0 if framework.serves else count_of(gathered.counts, draft, gpus, framework)
+    if framework.takes_all:
+        count = gpus or (int(gathered.counts[VISIBLE].value) if VISIBLE in gathered.counts else 1)
+    else:
+        count = 0 if framework.serves else count_of(gathered.counts, draft, gpus, framework)
     meant = framework.read(draft, model, count)
     count = meant.gpus
     if meant.server:

@@ -19,7 +19,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import inference, paged, wide
+from engine.serving import in_file, inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -30,6 +30,7 @@ USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
+LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
@@ -328,6 +329,9 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         stored = stored or launch.precision
     at = machine_of(gpu, precision)
     room = room_of(launch, at, stored)
+    if s.yields or s.shortens:
+        launch, room = _yielded(launch, at, stored, room)
+        s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
     verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
     report = replace(
@@ -345,13 +349,39 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     prompt = min(PROMPT, max(1, s.longest // 2))
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
-    if batch < 1 or s.pp > 1 or s.dp > 1:
+    away = s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
+    if batch < 1 or s.pp > 1 or s.dp > 1 or away or not frameworks()[launch.framework].timed:
         return report
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
     )
     outside = (*answer.extrapolates, *(("adapters",) if s.adapters else ()))  # which take time, too
     return replace(report, served=answer, extrapolates=_outside(at, outside))
+
+
+def _yielded(
+    launch: Launch, at: Machine, stored: str | float | None, room: ServerRoom
+) -> tuple[Launch, ServerRoom]:
+    """What is launched where a program does without tokens of its context, and then without layers on the
+    GPUs, until the rest fits."""
+    s = launch.server
+    assert s is not None
+    depth = int(launch.model.depth)
+    if s.shortens and room.needed_bytes > room.cache_bytes:
+        s = replace(s, longest=max(min(s.longest, LEAST), room.longest // 256 * 256))
+        lowered = Assumed("longest", s.longest, "lowered until it fits")
+        others = tuple(one for one in launch.assumed if one.name != lowered.name)
+        launch = replace(launch, server=s, assumed=(*others, lowered))
+        room = room_of(launch, at, stored)
+    layers = depth
+    while s.yields and layers > 0 and room.needed_bytes > room.cache_bytes:
+        layers -= 1
+        launch = replace(launch, server=replace(s, on_gpu=layers / depth))
+        room = room_of(launch, at, stored)
+    if layers < depth:
+        words = f"of {depth}: as many as fit, if the host's memory holds the others"
+        launch = replace(launch, assumed=(*launch.assumed, Assumed("layers on the GPUs", layers, words)))
+    return launch, room
 
 
 def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
@@ -368,6 +398,8 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         if s.dp > 1
         else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
     )
+    if s.bytes_each:
+        weights = in_file.weight_bytes(launch.model, s.bytes_each, s.on_gpu, s.experts_away, s.pp)
     loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.pp) if s.loaded_whole else 0.0
     weights = max(0.0, float(weights) - s.on_host_bytes)
     capacity = float(memory.capacity_bytes(at.gpu))
@@ -380,7 +412,7 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     rest = capacity - held
     cache = s.share * rest if s.of_rest else s.share * capacity - held
     left = capacity - held - cache + own.spare
-    value = memory.BYTES_PER_VALUE[s.kv_precision]
+    value = s.cached_bytes or memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
         float(inference.kv_shards(size, float(s.tp))) * s.pp
     )
@@ -409,7 +441,9 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
 
 def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
     """What a request of this many tokens keeps on a GPU."""
-    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp
+    if s.cache_away:
+        return 0.0
+    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp * s.on_gpu
 
 
 def _longest(size, s: Server, cache: float, value: float) -> int:
