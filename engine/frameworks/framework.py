@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.models import Model
     from engine.frameworks.described import Launch, Server
-    from engine.mechanism.shape import Shape
     from engine.step.constraints import Ability
     from engine.step.layout import Job, Layout
 
@@ -80,6 +79,9 @@ class Holds(NamedTuple):
     inside: dict[str, float]  # bytes of what it counts to the memory that it may take
     graphs_outside: float = 0.0  # bytes of graphs that are captured when the cache is there already
     spare: float = 0.0  # … and what is counted inside, but is free by then
+    less: float = 0.0  # bytes by which what is inside may be less …
+    more: float = 0.0  # … and more than is counted
+    beyond: float = 0.0  # weights on each GPU beside those of the layers
     in_blocks: bool = False  # whether states of a fixed size lie in the same blocks as the cache
 
 
@@ -168,7 +170,7 @@ class Framework(Protocol):
         """A server with what its program makes of the GPU where nobody says otherwise."""
         return server
 
-    def holds(self, server: Server, size: Shape, gpu: Gpu) -> Holds:
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
         """What a server holds on each GPU beside weights and cache."""
         return Holds({"framework": memory.FRAMEWORK_BYTES})
 

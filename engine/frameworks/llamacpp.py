@@ -17,11 +17,11 @@ from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Holds, Meant, Sure
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Fault, Field
+from engine.mechanism.shape import shape
 from engine.serving import in_file
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
-    from engine.mechanism.shape import Shape
 
 PROGRAMS = ("llama-server", "llama-cli", "llama-simple", "llama-bench", "llama-batched-bench")
 FIELDS = {
@@ -192,10 +192,10 @@ class LlamaCpp(Framework):
                 d.lacks("moved", "a pattern for some of the layers is not modelled")
         return found
 
-    def holds(self, server: Server, size: Shape, gpu: Gpu) -> Holds:
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
         """The buffer for a micro-batch, and what CUDA takes."""
         rows = float(min(server.chunk or CHUNK, server.longest))
-        buffer = in_file.computed_bytes(size, rows, float(server.longest), server.flash)
+        buffer = in_file.computed_bytes(shape(model), rows, float(server.longest), server.flash)
         return Holds({"activations": buffer, "framework": in_file.CONTEXT_BYTES})
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:

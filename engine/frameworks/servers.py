@@ -159,6 +159,8 @@ class ServerCommand(Framework):
         precision = (
             "fp32" if kind in ("float32", "float") else "fp16" if kind in ("half", "float16") else "bf16"
         )
+        if "nvfp4" in (d.given("model") or "").lower():
+            stored = None  # what its name says, whatever the flag for its maker's formats
         formats = NVIDIA_S if "nvfp4" in (d.given("model") or "").lower() else shape.stored
         if stored == "fp8" or (stored is None and "fp8" in formats):
             precision = "fp8"
@@ -189,9 +191,15 @@ class ServerCommand(Framework):
             on_host_bytes=(d.given("on_host") or 0.0) * 2.0**30,
             eager=bool(d.given("eager")),
             requests_said=requests_said,
+            share_said=d.given("share") is not None,
             release=release,
         )
+        server = self.more_of(d, shape, server)
         return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
+        """A server with what only this program's flags say."""
+        return server
 
     def release(self, d: Draft) -> tuple[int, int]:
         """Of which release the program is, where its memory depends on that."""

@@ -27,11 +27,11 @@ from engine.frameworks.framework import Framework, Holds
 from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Fault, Field, Ignored
 from engine.mechanism import memory
-from engine.serving import profiled
+from engine.mechanism.shape import shape
+from engine.serving import pictures, profiled
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
-    from engine.mechanism.shape import Shape
     from engine.serving.deployment import Deployment
 
 FIELDS = {
@@ -56,6 +56,10 @@ FIELDS = {
     "enable-eplb": Field("balanced", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
     "enforce-eager": Field("eager", FLAG),
+    "limit-mm-per-prompt": Field("pictures", TEXT),
+    "mm-processor-kwargs": Field("pixels", TEXT),
+    "mm-encoder-tp-mode": Field("tower", TEXT),
+    "language-model-only": Field("text_only", FLAG),
     "cpu-offload-gb": Field("on_host", NUMBER),
     "swap-space": Field("swap", NUMBER),
     "enable-reasoning": Field("reasoning", FLAG),
@@ -71,7 +75,11 @@ FIELDS = {
     "enable-auto-tool-choice": Field("tools", FLAG),
 }
 NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
-ENVIRONMENT = {"VLLM_USE_V1": Field("engine"), "VLLM_USE_V2_MODEL_RUNNER": Field("runner")}
+ENVIRONMENT = {
+    "VLLM_PP_LAYER_PARTITION": Field("stages", TEXT),
+    "VLLM_USE_V1": Field("engine"),
+    "VLLM_USE_V2_MODEL_RUNNER": Field("runner"),
+}
 NEWEST = (0, 28)  # taken where no text says which release
 FIRST = (0, 7)  # the last release that has the first engine alone
 FLAGS_UNTIL = {"reasoning": (0, 9), "swap": (0, 17)}  # the last release that takes a flag
@@ -130,6 +138,37 @@ class Vllm(ServerCommand):
         """0.92 since about 0.20, 0.9 before."""
         return SHARES[1] if release >= SHARES[0] else SHARES[2]
 
+    def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
+        """Pictures, and a pipeline's stages."""
+        text, limits = bool(d.given("text_only")), d.given("pictures") or ""
+        other = pictures.OTHERS.get(shape.key)
+        allowed = not text and not pictures.none_allowed(limits)
+        if other and allowed:
+            d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], f"{other}, which is not modelled"))
+        listed = d.given("stages")
+        fullest = self.fullest(d, shape, server, listed) if listed else 0.0
+        return replace(
+            server,
+            pictures=allowed,
+            text_only=text,
+            pixels=pictures.pixels_of(d.given("pixels") or ""),
+            tower_whole=(d.given("tower") or "").lower() == "data",
+            fullest=fullest,
+        )
+
+    def fullest(self, d: Draft, shape: Model, server: Server, listed: str) -> float:
+        """The share of the layers on the fullest stage of ``16,32``."""
+        parts = [int(part) for part in listed.split(",") if part.strip().isdigit() and len(part) < 6]
+        if len(parts) != server.pp:
+            d.refuse(
+                f"ValueError: len(partitions)={len(parts)} does not match pp_size={server.pp}.", "stages"
+            )
+        elif sum(parts) != shape.depth:
+            d.refuse(f"ValueError: sum(partitions)={sum(parts)} does not match {shape.depth}.", "stages")
+        else:
+            return max(parts) / shape.depth
+        return 0.0
+
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """Tokens of a step and requests at once, as the card and the release have them."""
         s, large = server, float(memory.card_bytes(gpu)) >= LARGE and "a100" not in gpu.name.lower()
@@ -144,11 +183,12 @@ class Vllm(ServerCommand):
             chunk = 2048 if s.longest > 32768 and s.release >= (0, 5) else max(s.longest, 2048)
         return replace(s, chunk=chunk, requests=min(requests, chunk) if second else requests)
 
-    def holds(self, server: Server, size: Shape, gpu: Gpu) -> Holds:
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
         """The profiling run's peak, what lies outside of PyTorch, and the graphs."""
-        s = server
+        s, size = server, shape(model)
         copies = profiled.PICKED if s.release >= PICKS else profiled.SORTED
         peak = profiled.peak_bytes(size, float(s.chunk or 2048), float(s.requests), float(s.tp), copies)
+        peak, less, more = self.with_pictures(s, model, peak)
         outside = ALONE
         if s.tp * s.dp > 1:
             outside = SWITCHED if gpu.sums_in_switch and s.release < LESS_SINCE else TOGETHER
@@ -156,8 +196,32 @@ class Vllm(ServerCommand):
         most = GRAPHS_WITH_STATES if float(size.state_bytes) else GRAPHS
         graphs = 0.0 if s.eager else most * sizes_of(min(2 * s.requests, 512)) / SIZES
         if s.release >= COUNTS_GRAPHS:
-            return Holds(inside | {"graphs": graphs}, in_blocks=True)
-        return Holds(inside, graphs, peak - CONTEXT_BYTES, s.release > FIRST)
+            return Holds(inside | {"graphs": graphs}, 0.0, 0.0, less, more, self.tower(s, model), True)
+        blocks = s.release > FIRST
+        return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, self.tower(s, model), blocks)
+
+    def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
+        """The run's peak where the tower reads too, and by how much it may be less and more."""
+        tower = pictures.tower_of(model.key)
+        if tower is None or not s.pictures:
+            return peak, 0.0, 0.0
+        ranks = 1.0 if s.tower_whole else float(s.tp)
+        read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)
+        taken = pictures.read_bytes(tower, read, ranks)
+        kept = pictures.kept_bytes(tower, read, float(model.hidden))
+        low, most = max(peak, taken / pictures.OFF), max(peak, taken)
+        return most + kept, most - low, max(peak, taken * pictures.OFF) - most
+
+    def tower(self, s: Server, model: Model) -> float:
+        """Bytes of the tower that are not counted with the layers; below 0 where it is not loaded."""
+        tower = pictures.tower_of(model.key)
+        params = float(model.extra_params)
+        if tower is None:
+            return 0.0
+        if not s.pictures and s.text_only:
+            return -2.0 * params / s.tp
+        whole = params + tower.left_out
+        return 2.0 * (whole if s.tower_whole else whole / s.tp) - 2.0 * params / s.tp
 
     def too_many(self, server: Server, blocks: int) -> str:
         """Graphs are captured of a step of all requests."""

@@ -340,10 +340,11 @@ def _launch(
     gathered: Gathered, draft: Draft, framework: Framework, gpus: int | None, faults: list[Fault]
 ) -> Launch:
     several = [f for f in gathered.found if f.framework is framework]
-    if framework.serves and len(several) > 1 and not framework.in_parts:
-        words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
-        faults.append(Fault(several[1].file, several[1].line, words))
-        several = several[:1]
+    commands = [f for f in several if f.notation == SHELL]
+    if framework.serves and len(commands) > 1 and not framework.in_parts:
+        words = f"{len(commands)} servers are started here: the one of line {commands[0].line} is checked"
+        faults.append(Fault(commands[1].file, commands[1].line, words))
+        several = [f for f in several if f.notation != SHELL or f is commands[0]]
     for found in several:
         draft.read(found.entries, framework.fields, framework.unmodelled)
     given = [gathered.variables[name] for name in framework.environment if name in gathered.variables]

@@ -30,6 +30,7 @@ USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
+TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
 LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
@@ -79,6 +80,8 @@ class ServerRoom:
     needed_bytes: float  # of one request of the greatest length, on each GPU
     longest: int  # the longest request that the cache holds
     blocks: int = 0  # of the cache, where states lie in them too
+    less: float = 0.0  # bytes by which what is beside the cache may be less …
+    more: float = 0.0  # … and more
     short_bytes: float = 0.0  # more than the GPU has, while weights are loaded or graphs captured
 
 
@@ -333,6 +336,8 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
+    if turns(launch, room):
+        launch = replace(launch, unmodelled=(*launch.unmodelled, Ignored("", "", "", 0, TURNS)))
     verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
     report = replace(
         report,
@@ -396,17 +401,18 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     weights = (
         wide.weight_bytes_per_gpu(launch.model, at, s.tp, s.dp, stored)
         if s.dp > 1
-        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.cut
     )
     if s.bytes_each:
         weights = in_file.weight_bytes(launch.model, s.bytes_each, s.on_gpu, s.experts_away, s.pp)
-    loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.pp) if s.loaded_whole else 0.0
+    loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.cut) if s.loaded_whole else 0.0
     weights = max(0.0, float(weights) - s.on_host_bytes)
     capacity = float(memory.capacity_bytes(at.gpu))
-    own = frameworks()[launch.framework].holds(s, size, at.gpu)
+    own = frameworks()[launch.framework].holds(s, launch.model, at.gpu)
+    weights = weights + own.beyond
     beside = dict(own.inside)
     if s.adapters:
-        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
+        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.cut
         beside["adapters"] = float(slots)
     held = sum(beside.values()) + weights
     rest = capacity - held
@@ -414,12 +420,12 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     left = capacity - held - cache + own.spare
     value = s.cached_bytes or memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
-        float(inference.kv_shards(size, float(s.tp))) * s.pp
+        float(inference.kv_shards(size, float(s.tp))) * s.cut
     )
     needed = _request_bytes(size, s, value, s.longest)
     longest, blocks = (s.longest if needed <= cache else _longest(size, s, cache, value)), 0
     if own.in_blocks and paged.has_states(size):
-        of = paged.blocks(size, value, float(s.tp), float(s.pp))
+        of = paged.blocks(size, value, float(s.tp), s.cut)
         blocks = max(0, int(cache // of.each_bytes))
         needed = of.of_request(s.longest) * of.each_bytes
         room = (blocks - of.states) // of.attention * of.tokens
@@ -435,6 +441,8 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         needed,
         longest,
         blocks,
+        own.less,
+        own.more,
         max(loaded - capacity, own.graphs_outside - left if cache > 0 else 0.0),
     )
 
@@ -443,7 +451,7 @@ def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
     """What a request of this many tokens keeps on a GPU."""
     if s.cache_away:
         return 0.0
-    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp * s.on_gpu
+    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.cut * s.on_gpu
 
 
 def _longest(size, s: Server, cache: float, value: float) -> int:
@@ -454,6 +462,12 @@ def _longest(size, s: Server, cache: float, value: float) -> int:
         fits = _request_bytes(size, s, value, middle) <= cache
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
+
+
+def turns(launch: Launch, room: ServerRoom) -> bool:
+    """Whether what is known to a factor alone decides if the cache is large enough."""
+    least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
+    return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
 
 
 def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:

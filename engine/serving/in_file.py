@@ -2,11 +2,12 @@
 computes.
 
 Bits of a weight are those of whole files of Llama 3.1 8B in ggml-org/llama.cpp tools/quantize/README.md at
-311c2c9f (outputs and some matrices have more bits than the name says); those marked by a sign are sums over
-the blocks of ggml/src/ggml-common.h at 01243c58 with an output layer in Q6_K, and Q3_K_M is from memory. The
-input embedding stays in the host's memory. The buffer: the logits of a micro-batch in fp32, or without flash
-attention the scores of one layer (Llama 3 8B, 8,192 tokens, 512 at a time: 258.5 and 560 MiB in its log, as
-remembered). Leaves out what a tower takes that reads pictures.
+311c2c9f (outputs and some matrices have more bits than the name says); those of Q4_0 to Q5_1 and MXFP4 are
+sums over the blocks of ggml/src/ggml-common.h at 01243c58 with an output layer in Q6_K, and Q3_K_M is from
+memory. The input embedding stays in the host's memory. The buffer: the logits of a micro-batch in fp32 and
+the mask of its context, or without flash attention the scores of one layer (Llama 3 8B, 8,192 tokens, 512 at
+a time: 258.5 and 560 MiB in its log, as remembered; logs in public repositories with 32,768 and 262,144
+tokens have 353 and 808 MiB, where this is 328 and 741). Leaves out what a tower takes that reads pictures.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ CACHED = {
     "iq4_nl": 18 / 32,
 }
 SCORE = 4.0  # bytes of a logit, and of a score without flash attention
-BESIDE = 1.0  # widths of a token in fp32 beside them
+MASKED = 2.0  # bytes of the mask for each token and each of the context
 CONTEXT_BYTES = 0.4 * 2.0**30  # of CUDA and its kernels on each GPU: as remembered
 
 
@@ -80,7 +81,7 @@ def weight_bytes(model: Model, each: Real, on_gpu: Real, experts_away: Real, gpu
 
 def computed_bytes(size: Shape, rows: Real, context: Real, flash: bool) -> float:
     """The buffer for a micro-batch of ``rows`` tokens."""
-    logits = SCORE * rows * (float(size.vocab) + BESIDE * float(size.hidden))
+    logits = SCORE * rows * float(size.vocab) + MASKED * rows * context
     heads = max(float(kind.heads) for kind in size.attended)
     scores = 0.0 if flash else SCORE * rows * heads * context
     return float(max(logits, scores))

@@ -128,13 +128,13 @@ def test_a_value_is_shown_where_it_is_written():
             "vllm",
             8,
             0.92,
-            131072,
+            32768,
         ),
         (
             "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --context-length 8192",
             "sglang",
             2,
-            0.88,
+            0.906,
             8192,
         ),
         (

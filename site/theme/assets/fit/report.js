@@ -1,7 +1,7 @@
 // What is said of a launch, as elements of the page.
 const GIB = 2 ** 30;
 const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
-const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", cache: "cache" };
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", graphs: "graphs", adapters: "adapters", cache: "cache" };
 
 export function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);
