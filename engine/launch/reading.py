@@ -17,6 +17,7 @@ from engine.frameworks.settings import (
     FALSE,
     FLAG,
     NUMBER,
+    TEXT,
     TRUE,
     WHOLE,
     Assumed,
@@ -89,6 +90,7 @@ class Gathered:
         self.variables = variables  # what texts that set nothing but variables set
         self.found: list[Fragment] = []
         self.counts: dict[str, Entry] = {}
+        self.installed: dict[str, Entry] = {}  # package -> its release, where one is installed
         self.configs: list[Source] = []
         self.faults: list[Fault] = []
         self.loose: list[Loose] = []  # files that no framework knows as its own
@@ -277,7 +279,7 @@ class Gathered:
                 words = f"{entry.key} is not a literal here, and no program is run: left out{again}"
                 self.faults.append(Fault(source.name, entry.line, words))
         self.counted(entries)
-        self.add(framework, entries, source.name, source.first_line, PROGRAM)
+        self.add(framework, entries, source.name, source.first_line, PROGRAM, {})
 
     def commands(self, source: Source) -> list[Fragment]:
         """What the commands launch that stand between the lines of a text of another notation."""
@@ -331,6 +333,7 @@ class Gathered:
         """One command, if it launches something that is known here; ``front`` is set before it."""
         if not words or depth > 3:
             return
+        self.releases(words)
         run = containers.of_run(words, file)
         if run is not None:
             self.container(run, file, depth)
@@ -364,6 +367,14 @@ class Gathered:
                 self.faults.append(word.why._replace(file=file))
         visible = containers.visible({name: [word] for name, word in front.items()}, file)
         self.add(framework, entries, "", words[0].line, SHELL, {VISIBLE: visible} if visible else {})
+
+    def releases(self, words: list[Word]) -> None:
+        """Keep which releases ``pip install vllm==0.8.5`` installs."""
+        if any(word.text == "install" for word in words[:6]):
+            for word in words[:200]:
+                name, equals, release = word.text.partition("==")
+                if equals and len(release) < 40:
+                    self.installed[name.split("[")[0]] = Entry(name, release, "", word.line)
 
 
 class Loose(NamedTuple):
@@ -412,7 +423,8 @@ def of_environment(framework: Framework, variables: dict[str, list[Word]]) -> li
     """Variables that a framework reads, as entries."""
     found = []
     for name, words in variables.items():
-        if (name in framework.fields or name in framework.unmodelled) and words and words[0].known:
+        known = name in framework.fields or name in framework.environment or name in framework.unmodelled
+        if known and words and words[0].known:
             found.append(Entry(name, " ".join(w.text for w in words), "", words[0].line, *words[0].span()))
     return found
 
@@ -663,12 +675,15 @@ def _launch(
     gathered: Gathered, draft: Draft, framework: Framework, gpus: int | None, faults: list[Fault]
 ) -> Launch:
     several = [f for f in gathered.found if f.framework is framework]
-    if framework.serves and len(several) > 1:
-        words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
-        faults.append(Fault(several[1].file, several[1].line, words))
-        several = several[:1]
+    commands = [f for f in several if f.notation == SHELL]
+    if framework.serves and len(commands) > 1 and not framework.in_parts:
+        words = f"{len(commands)} servers are started here: the one of line {commands[0].line} is checked"
+        faults.append(Fault(commands[1].file, commands[1].line, words))
+        several = [f for f in several if f.notation != SHELL or f is commands[0]]
     for found in several:
-        draft.read(found.entries, framework.fields, framework.unmodelled)
+        draft.read(found.entries, framework.fields | framework.environment, framework.unmodelled)
+    if framework.package in gathered.installed:
+        draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:
         if found.framework is not framework:
             framework.read_beside(draft, found.entries)
@@ -678,7 +693,10 @@ def _launch(
     counts = several[0].counts | gathered.counts
     if VISIBLE in several[0].counts:
         counts[VISIBLE] = several[0].counts[VISIBLE]
-    count = 0 if framework.serves else count_of(counts, draft, gpus, framework)
+    if framework.takes_all:
+        count = gpus or (int(counts[VISIBLE].value) if VISIBLE in counts else 1)
+    else:
+        count = 0 if framework.serves else count_of(counts, draft, gpus, framework)
     meant = framework.read(draft, model, count)
     count = meant.gpus
     if meant.server:

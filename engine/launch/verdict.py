@@ -8,6 +8,7 @@ from itertools import combinations, islice
 from engine import catalog
 from engine.base import printing
 from engine.calibration import bands
+from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
@@ -20,7 +21,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import inference, wide
+from engine.serving import in_file, inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -37,9 +38,12 @@ USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
+TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
+LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
 ALSO = ("changes", "best", "reach")  # what takes longer than the verdict
 
 
@@ -83,6 +87,10 @@ class ServerRoom:
     tokens: int  # of all requests on a replica together
     needed_bytes: float  # of one request of the greatest length, on each GPU
     longest: int  # the longest request that the cache holds
+    blocks: int = 0  # of the cache, where states lie in them too
+    less: float = 0.0  # bytes by which what is beside the cache may be less …
+    more: float = 0.0  # … and more
+    short_bytes: float = 0.0  # more than the GPU has, while weights are loaded or graphs captured
 
 
 @dataclass(frozen=True)
@@ -374,18 +382,26 @@ def _outside(at: Machine, names: tuple[str, ...]) -> tuple[str, ...]:
 def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> Report:
     """A server, with its cache and a full batch of requests."""
     assert launch.server is not None
-    s, base = launch.server, _gpu(gpu)
+    base = _gpu(gpu)
+    s = frameworks()[launch.framework].settled(launch.server, base)
+    launch = replace(launch, server=s)
     precision, stored = launch.precision, s.weight_precision
     if not getattr(base, f"{precision}_flops_per_s", 0.0):  # weights are widened before the product
         precision = "bf16" if base.bf16_flops_per_s else "fp16"
         stored = stored or launch.precision
     at = machine_of(gpu, precision)
     room = room_of(launch, at, stored)
+    if s.yields or s.shortens:
+        launch, room = _yielded(launch, at, stored, room)
+        s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
+    if turns(launch, room):
+        launch = replace(launch, unmodelled=(*launch.unmodelled, Ignored("", "", "", 0, TURNS)))
     if launch.unmodelled:
-        return unless_sure(launch, report, room.parts["weights"])
+        return unless_sure(launch, replace(report, launch=launch), room.parts["weights"])
     report = replace(
         report,
+        launch=launch,
         verdict=ILLEGAL if launch.refused else TOO_LARGE if refused else FITS,
         refused=tuple(refused),
         parts=room.parts,
@@ -398,13 +414,39 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     prompt = min(PROMPT, max(1, s.longest // 2))
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
-    if batch < 1 or s.pp > 1 or s.dp > 1:
+    away = s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
+    if batch < 1 or s.pp > 1 or s.dp > 1 or away or not frameworks()[launch.framework].timed:
         return report
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
     )
     outside = (*answer.extrapolates, *(("adapters",) if s.adapters else ()))  # which take time, too
     return replace(report, served=answer, extrapolates=_outside(at, outside))
+
+
+def _yielded(
+    launch: Launch, at: Machine, stored: str | float | None, room: ServerRoom
+) -> tuple[Launch, ServerRoom]:
+    """What is launched where a program does without tokens of its context, and then without layers on the
+    GPUs, until the rest fits."""
+    s = launch.server
+    assert s is not None
+    depth = int(launch.model.depth)
+    if s.shortens and room.needed_bytes > room.cache_bytes:
+        s = replace(s, longest=max(min(s.longest, LEAST), room.longest // 256 * 256))
+        lowered = Assumed("longest", s.longest, "lowered until it fits")
+        others = tuple(one for one in launch.assumed if one.name != lowered.name)
+        launch = replace(launch, server=s, assumed=(*others, lowered))
+        room = room_of(launch, at, stored)
+    layers = depth
+    while s.yields and layers > 0 and room.needed_bytes > room.cache_bytes:
+        layers -= 1
+        launch = replace(launch, server=replace(s, on_gpu=layers / depth))
+        room = room_of(launch, at, stored)
+    if layers < depth:
+        words = f"of {depth}: as many as fit, if the host's memory holds the others"
+        launch = replace(launch, assumed=(*launch.assumed, Assumed("layers on the GPUs", layers, words)))
+    return launch, room
 
 
 def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
@@ -414,44 +456,62 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     s = launch.server
     assert s is not None
     size = shape(launch.model)
+    if s.formats:
+        stored = models.bytes_of_a_weight(launch.model, s.formats)
     weights = (
         wide.weight_bytes_per_gpu(launch.model, at, s.tp, s.dp, stored)
         if s.dp > 1
-        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.cut
     )
-    capacity = memory.capacity_bytes(at.gpu)
-    more: dict[str, float] = {}
+    if s.bytes_each:
+        weights = in_file.weight_bytes(launch.model, s.bytes_each, s.on_gpu, s.experts_away, s.pp)
+    loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.cut) if s.loaded_whole else 0.0
+    weights = max(0.0, float(weights) - s.on_host_bytes)
+    capacity = float(memory.capacity_bytes(at.gpu))
+    own = frameworks()[launch.framework].holds(s, launch.model, at.gpu)
+    weights = weights + own.beyond
+    beside = dict(own.inside)
     if s.adapters:
-        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
-        more["adapters"] = float(slots)
-    held = sum(more.values()) + weights
-    rest = capacity - held - memory.FRAMEWORK_BYTES
-    cache = s.share * rest if s.of_rest else s.share * capacity - held - memory.FRAMEWORK_BYTES
-    value = memory.BYTES_PER_VALUE[s.kv_precision]
+        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.cut
+        beside["adapters"] = float(slots)
+    held = sum(beside.values()) + weights
+    rest = capacity - held
+    cache = s.share * rest if s.of_rest else s.share * capacity - held
+    left = capacity - held - cache + own.spare
+    value = s.cached_bytes or memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
-        float(inference.kv_shards(size, float(s.tp))) * s.pp
+        float(inference.kv_shards(size, float(s.tp))) * s.cut
     )
     needed = _request_bytes(size, s, value, s.longest)
-    states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
-    tokens = max(0, int((cache - states) // each))
+    longest, blocks = (s.longest if needed <= cache else _longest(size, s, cache, value)), 0
+    if own.in_blocks and paged.has_states(size):
+        of = paged.blocks(size, value, float(s.tp), s.cut)
+        blocks = max(0, int(cache // of.each_bytes))
+        needed = of.of_request(s.longest) * of.each_bytes
+        room = (blocks - of.states) // of.attention * of.tokens
+        tokens, longest = blocks // of.attention * of.tokens, min(s.longest, max(0, room))
+    else:
+        states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
+        tokens = max(0, int((cache - states) // each))
     return ServerRoom(
-        {
-            "weights": float(weights),
-            **more,
-            "framework": memory.FRAMEWORK_BYTES,
-            "cache": max(0.0, float(cache)),
-        },
+        {"weights": weights, **beside, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
         tokens,
         needed,
-        s.longest if needed <= cache else _longest(size, s, cache, value),
+        longest,
+        blocks,
+        own.less,
+        own.more,
+        max(loaded - capacity, own.graphs_outside - left if cache > 0 else 0.0),
     )
 
 
 def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
     """What a request of this many tokens keeps on a GPU."""
-    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp
+    if s.cache_away:
+        return 0.0
+    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.cut * s.on_gpu
 
 
 def _longest(size, s: Server, cache: float, value: float) -> int:
@@ -464,11 +524,22 @@ def _longest(size, s: Server, cache: float, value: float) -> int:
     return low
 
 
+def turns(launch: Launch, room: ServerRoom) -> bool:
+    """Whether what is known to a factor alone decides if the cache is large enough."""
+    least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
+    return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
+
+
 def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:
     """The error with which a server ends that has too little room, in its words."""
     s = launch.server
     assert s is not None
-    said = frameworks()[launch.framework].too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    of = frameworks()[launch.framework]
+    said = of.too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    if not said and room.blocks and room.blocks < s.requests:
+        said = of.too_many(s, room.blocks)
+    if not said and room.short_bytes > 0:
+        said = f"{OUT_OF_MEMORY} ({room.short_bytes / GIB:.2f} GiB more than there are)"
     place = next(((x.file, x.line) for x in launch.settings if x.name in ("longest", "share")), ("", 0))
     return [Refused(said, *place)] if said else []
 
