@@ -130,7 +130,7 @@ def _slip(mine: str, its: str) -> bool:
     """Whether two words are the same, or long ones that differ in a letter or two."""
     if mine == its:
         return True
-    return min(len(mine), len(its)) > 3 and len(get_close_matches(mine, [its], 1, 0.8)) > 0
+    return min(len(mine), len(its)) > 3 and len(get_close_matches(mine, [its], 1, 0.7)) > 0
 
 
 class Draft:

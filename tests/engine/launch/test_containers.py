@@ -157,14 +157,15 @@ SERVERS = {  # model, GPUs, tensor ranks, stages, longest
     "podman": (
         (
             "podman run --device nvidia.com/gpu=0 --device nvidia.com/gpu=1 --security-opt=label=disable "
-            "docker.io/vllm/vllm-openai:v0.9 --model=Qwen/Qwen2.5-7B --tensor-parallel-size=2 --max-model-len=4k"
+            "docker.io/vllm/vllm-openai:v0.9 --model=Qwen/Qwen2.5-7B --tensor-parallel-size=2 "
+            "--max-model-len=4k"
         ),
         *("qwen2.5-7b", 2, 2, 1, 4000),
     ),
     "an image without a program": (SGLANG, "llama3.1-8b", 2, 2, 1, 131072),
     "bash in a container": (
         (
-            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve Qwen/Qwen2.5-32B -tp \\$X \\\n'
+            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve Qwen/Qwen2.5-32B -tp \\$X \\\n'  # noqa: E501
             '  --max-model-len 8192"'
         ),
         *("qwen2.5-32b", 2, 2, 1, 8192),
@@ -237,7 +238,7 @@ def test_a_job_of_several_pods_has_their_gpus():
 )
 def test_a_server_that_needs_more_gpus_than_it_is_given_does_not_start(text, gpus):
     report = engine.check_launch({"given": text}, "h100-sxm")
-    assert report.verdict == "illegal"
+    assert report.verdict == "will not start"
     assert any(f"number of available GPUs ({gpus}) in this node" in one.error for one in report.refused)
 
 
@@ -277,9 +278,8 @@ def test_what_is_wrong_with_a_file_is_said(text, words):
 
 def test_a_misspelt_key_of_the_chart_and_of_a_command_is_listed():
     report = engine.check_launch({"c.yaml": COMPOSE.replace("--max-model-len", "--max-modl-len")}, "h100-sxm")
-    assert {one.key: one.why for one in report.ignored} == {
-        "max-modl-len": "not known; did you mean max-model-len?"
-    }
+    assert "max-modl-len is not known, did you mean max-model-len?" in str(report.faults[0])
+    assert not report.ignored
 
 
 def test_an_edit_is_written_into_the_file_where_the_value_stands():

@@ -72,7 +72,9 @@ def test_each_command_has_its_own_variables():
 def test_a_variable_that_a_server_reads_is_not_passed_over():
     text = "VLLM_PP_LAYER_PARTITION=16,12 vllm serve Qwen/Qwen2.5-7B -pp 2"
     report = engine.check_launch(text, "h100-sxm")
-    assert report.verdict == "not modelled" and "unequal layers" in report.unmodelled[0].why
+    assert report.launch.server.fullest == 16 / 28  # of 28 layers
+    wrong = engine.check_launch(text.replace("16,12", "16,16"), "h100-sxm")
+    assert wrong.verdict == "will not start" and "does not match 28" in wrong.refused[0].error
 
 
 @in_one_test(
@@ -130,7 +132,7 @@ def test_a_file_of_flags(texts, tp, longest):
 
 def test_a_file_that_is_named_and_not_given_may_say_anything():
     report = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --config conf.yaml", "h100-sxm")
-    assert report.verdict == "not modelled" and "add it" in report.unmodelled[0].why
+    assert report.verdict == "cannot say" and "add it" in report.unmodelled[0].why
 
 
 def test_what_is_nested_in_a_file_of_flags_is_one_flag():
@@ -139,9 +141,7 @@ def test_what_is_nested_in_a_file_of_flags_is_one_flag():
         {"a.sh": "vllm serve Qwen/Qwen2.5-7B --config c.yaml", "c.yaml": text}, "h100-sxm"
     )
     assert [one.key for one in report.unmodelled] == ["speculative-config"]
-    assert {one.key: one.why for one in report.ignored}["max-modl-len"] == (
-        "not known; did you mean max-model-len?"
-    )
+    assert "max-modl-len is not known, did you mean max-model-len?" in str(report.faults[0])
 
 
 def test_a_file_that_nobody_asks_for_is_told():

@@ -154,7 +154,7 @@ def test_the_page_says_what_python_says_of_bad_input(tmp_path, site):
     jobs = {name: {"files": [["a.sh", text]], "gpu": "", "gpus": 0, "own": {}} for name, text in BAD.items()}
     found = dict(zip(jobs, held(jobs, tmp_path, site), strict=True))
     assert found["long"]["verdict"] == found["binary"]["verdict"] == found["empty"]["verdict"] == "cannot say"
-    assert found["contradiction"]["verdict"] == "illegal" and found["contradiction"]["refused"]
+    assert found["contradiction"]["verdict"] == "will not start" and found["contradiction"]["refused"]
     assert any("did you mean" in each["why"] for each in found["unknown flag"]["ignored"])
     assert all(
         each["faults"] for name, each in found.items() if name in ("long", "binary", "three frameworks")
