@@ -84,7 +84,7 @@ FIELDS = {
     "data_parallel_replicate_dim": Field("replicate"),
     "ac_mode": Field("ac_mode", TEXT),
     "recipe": Field("recipe", TEXT),
-    "config": Field("config", TEXT),
+    "config": Field("configured", TEXT),
 }
 KEYS = keys_of(FIELDS)
 FIELDS |= {f"{KEYS['targets']}.{place}": Field(f"target {place}", TEXT) for place in range(MOST)}
@@ -143,16 +143,16 @@ class Torchtune(Framework):
         every: list[Entry] = []
         if 0 < behind <= len(words):
             every.append(Entry(KEYS["recipe"], texts[behind - 1], "", words[behind - 1].line))
-        flag = f"--{KEYS['config']}"
+        flag = f"--{KEYS['configured']}"
         for at in range(behind, len(words)):
             word = words[at]
             key, equals, value = word.text.partition("=")
             if equals:
                 start, stop = word.span(len(key) + 1)
-                name = KEYS["config"] if key == flag else key
+                name = KEYS["configured"] if key == flag else key
                 every.append(Entry(name, value, "", word.line, start, stop, word.span()[0]))
             elif word.text == flag and at + 1 < len(words):
-                every.append(Entry(KEYS["config"], texts[at + 1], "", words[at + 1].line))
+                every.append(Entry(KEYS["configured"], texts[at + 1], "", words[at + 1].line))
         return every
 
     def named_model(self, d: Draft) -> Model:
@@ -160,7 +160,7 @@ class Torchtune(Framework):
         known = configured(d)
         text = d.given("model") or (known.model if known else "")
         if not text:
-            name = d.given("config")
+            name = d.given("configured")
             if name:
                 raise ValueError(f"the configuration {name[:60]} is not among these texts: add its YAML")
             raise ValueError("no model is named: give the YAML with model._component_, or its config.json")
@@ -251,7 +251,7 @@ def recipe_at(words: list[str], at: int) -> int:
 
 def configured(d: Draft) -> Config | None:
     """The configuration that is named and that torchtune has; what the texts say goes before it."""
-    name = (d.given("config") or "").removesuffix(".yaml")
+    name = (d.given("configured") or "").removesuffix(".yaml")
     return config(name) if "model" not in d.settings or d.settings["model"].key != KEYS["model"] else None
 
 
@@ -277,11 +277,11 @@ def refused(d: Draft, marks: str) -> None:
     """What is not modelled of a recipe or of a named configuration."""
     told = (d.given("recipe") or "") + " " + (d.given("loss") or "")
     if PAIRS in marks or any(word in told.lower() for word in ("dpo", "ppo", "grpo")):
-        peft.leave(d, "loss" if "loss" in d.settings else "config", PREFERENCES)
+        peft.leave(d, "loss" if "loss" in d.settings else "configured", PREFERENCES)
     if TEACHER in marks or "knowledge_distillation" in told:
-        peft.leave(d, "config", DISTILLED)
+        peft.leave(d, "configured", DISTILLED)
     if SIMULATED in marks or "qat" in told:
-        peft.leave(d, "config", FAKE)
+        peft.leave(d, "configured", FAKE)
 
 
 def losses(d: Draft, marks: str) -> tuple[str, int]:

@@ -32,12 +32,15 @@ GRPO = {
     "beta": Field("beta", NUMBER),
     "precompute_ref_log_probs": Field("precomputed", FLAG),
     "rl": Field("method", TEXT),
+    "trainer.model": Field("model", TEXT),
 }
 FIELDS = hugging_face.FIELDS | GRPO
 OF_GRPO = {"num_generations", "max_completion_length", "vllm_mode"}
 METHODS = ("grpo", "dpo")
 PROMPT, ANSWER, BETA, SHARE = 512, 256, 0.04, 0.3  # GRPO's defaults
 TRAINER = HuggingFace()
+CALLS = hugging_face.CALLS | {"GRPOConfig": "", "DPOConfig": ""}
+CALLS |= {"GRPOTrainer": "trainer.", "DPOTrainer": "trainer."}
 
 
 def method_in(words: list[str]) -> str:
@@ -59,6 +62,7 @@ class Trl(Framework):
     fields = FIELDS
     unmodelled = hugging_face.UNMODELLED
     lightens = HuggingFace.lightens
+    calls = CALLS
     beside = ("hugging_face",)
     new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
@@ -71,7 +75,11 @@ class Trl(Framework):
         return Claim(Sure.FLAGS if command.flags & OF_GRPO else Sure.NOT, command.script)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
-        """A file with GRPO's keys."""
+        """A file with GRPO's keys, or a program that calls one of the trainers."""
+        called = {entry.key.split(".")[0] for entry in entries}
+        if notation == "program":
+            mine = called & {"GRPOConfig", "GRPOTrainer", "DPOConfig", "DPOTrainer"}
+            return Sure.OWN_KEYS if mine else Sure.NOT
         tops = {entry.key.rsplit(".", 1)[-1] for entry in entries}
         return Sure.OWN_KEYS if tops & OF_GRPO and notation != "toml" else Sure.NOT
 

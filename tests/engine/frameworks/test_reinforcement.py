@@ -155,3 +155,15 @@ def test_a_misspelt_override_is_the_first_line():
     report = check(VERL + "actor_rollout_ref.rolout.gpu_memory_utilization=0.4")
     said = shown.lines(report)[0]
     assert "rolout" in said and "did you mean actor_rollout_ref.rollout.gpu_memory_utilization" in said
+
+
+def test_a_program_that_calls_the_trainer():
+    text = (
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig(per_device_train_batch_size=4, max_prompt_length=2048, "
+        "max_completion_length=1024, bf16=True)\n"
+        'GRPOTrainer(model="Qwen/Qwen3-4B", reward_funcs=f, args=args, train_dataset=data).train()\n'
+    )
+    report = check({"train.py": text}, 1, "a100-80")
+    assert report.launch.framework == "trl" and report.launch.model.key == "qwen3-4b"
+    assert report.launch.job.seq == 3072 and set(roles(report)) == {"reference"} and not report.fits
