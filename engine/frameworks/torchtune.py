@@ -251,7 +251,7 @@ def recipe_at(words: list[str], at: int) -> int:
 
 def configured(d: Draft) -> Config | None:
     """The configuration that is named and that torchtune has; what the texts say goes before it."""
-    name = (d.given("config") or "").removesuffix(".yaml")
+    name = (d.given("config") or "").removeprefix("recipes/configs/").removesuffix(".yaml")
     return config(name) if "model" not in d.settings or d.settings["model"].key != KEYS["model"] else None
 
 

@@ -129,6 +129,40 @@ def test_ms_swift_s_rlhf_gets_no_verdict():
     )
 
 
+SFT = "swift sft --per_device_train_batch_size 1 --torch_dtype bfloat16 --model "
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus", "gib"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct --tuner_type full --max_length 2048", 1, 76),  # full/train.sh
+        ("Qwen/Qwen2.5-7B-Instruct --tuner_type lora --max_length 2048", 1, 22),  # lora_sft.sh
+        ("Qwen/Qwen2.5-7B-Instruct --max_length 2048 --deepspeed zero2", 2, 18),  # multi-gpu/deepspeed
+        ("Qwen/Qwen2.5-7B-Instruct --max_length 2048 --deepspeed zero3", 2, 16),
+        ("Qwen/Qwen2.5-3B --tuner_type full --max_length 8192 --use_liger_kernel true", 1, 35),  # agent
+    ],
+)
+def test_memory_that_ms_swift_s_examples_state(line, gpus, gib):
+    """The first lines of modelscope/ms-swift examples/train/*.sh at 3602360a."""
+    assert read(SFT + line, "h100-sxm", gpus).total_bytes / GIB == pytest.approx(gib, rel=0.2)
+
+
+def test_what_ms_swift_s_names_say():
+    """A name that the model is taught, another head, and a base that is stored in 4 bits by another library."""
+    assert of(SFT + "Qwen/Qwen2.5-7B --model_name swift-robot")[0] == "ms_swift"
+    assert read(SFT + "Qwen/Qwen2.5-7B --task_type seq_cls").verdict == "cannot say"
+    assert read(SFT + "Qwen/Qwen2.5-7B-Instruct-AWQ").verdict == "cannot say"
+
+
+def test_megatron_swift_s_experts_are_not_cut():
+    line = (
+        "NPROC_PER_NODE=8 megatron sft --load Qwen3-30B-A3B-Base-mcore --tensor_model_parallel_size 2 "
+        "--expert_model_parallel_size 8 --micro_batch_size 1 --max_length 8192 --sequence_parallel true"
+    )
+    _, layout, job = of(line, gpus=None)
+    assert (layout.ep, layout.expert_tp, job.global_batch) == (8, 1, 16)
+
+
 def test_megatron_swift_with_its_optimizer_on_the_host():
     """65 GiB of each of 8 GPUs (modelscope/ms-swift examples/train/megatron/dense/72b_offload.sh)."""
     line = (
@@ -160,6 +194,13 @@ def test_unsloth_s_program():
     assert "not a literal" in said(UNSLOTH.replace("batch_size=2", "batch_size=args.batch"))
 
 
+def test_a_format_that_nobody_asked_for_is_the_gpu_s_own():
+    """A T4 multiplies in fp16 alone: what Unsloth takes by itself is no error there, what is asked for is."""
+    assert read(UNSLOTH, "t4").verdict != "will not start"
+    asked = UNSLOTH.replace("per_device", "bf16=True, per_device")
+    assert read(asked, "t4").verdict == "will not start"
+
+
 def test_a_program_of_the_trainer():
     text = (
         "from transformers import AutoModelForCausalLM, TrainingArguments\n"
@@ -188,6 +229,8 @@ def test_axolotl_s_yaml():
     cut = "plugins:\n- axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"
     assert of({"x.yaml": AXOLOTL + cut})[2].software.loss_chunks > 8
     assert of({"x.yaml": AXOLOTL + "activation_offloading: true\n"})[1].offload == "activations"
+    galore = AXOLOTL.replace("adamw_8bit", "galore_adamw_8bit")
+    assert read({"x.yaml": galore}).verdict == "cannot say"
     assert read({"x.yaml": AXOLOTL + "rl: dpo\n"}).verdict == "cannot say"
 
 
