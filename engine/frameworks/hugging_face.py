@@ -121,18 +121,7 @@ SHARDED = {
     "5": 2,
 }
 # of their names: they keep something else than Adam does
-OTHER_OPTIMIZERS = (
-    "galore",
-    "apollo",
-    "lomo",
-    "muon",
-    "ademamix",
-    "schedule_free",
-    "4bit",
-    "fp8",
-    "came",
-    "mini",
-)
+OTHER_OPTIMIZERS = ("galore", "apollo", "lomo", "muon", "ademamix", "4bit", "fp8", "came", "mini")
 HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
 RECIPES = {"lion": "lion", "adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit"}
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said

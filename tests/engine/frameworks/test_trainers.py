@@ -148,7 +148,7 @@ def test_memory_that_ms_swift_s_examples_state(line, gpus, gib):
 
 
 def test_what_ms_swift_s_names_say():
-    """A name that the model is taught, another head, and a base that is stored in 4 bits by another library."""
+    """A name that the model is taught, another head, and a base in 4 bits of another library."""
     assert of(SFT + "Qwen/Qwen2.5-7B --model_name swift-robot")[0] == "ms_swift"
     assert read(SFT + "Qwen/Qwen2.5-7B --task_type seq_cls").verdict == "cannot say"
     assert read(SFT + "Qwen/Qwen2.5-7B-Instruct-AWQ").verdict == "cannot say"
