@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -448,7 +449,41 @@ def main(arguments: list[str] | None = None) -> int:
     return answer(args, f"{top.prog} {args.command}")
 
 
+WATCHED_S = 0.3  # between two looks at the files of ``check --watch``
+
+
+def watched(args: Namespace, prog: str, rounds: float = math.inf) -> int:
+    """``check --watch``: answer again whenever a file has changed; the last exit status."""
+    seen, status = None, 0
+    while rounds > 0:
+        stamps = [_stamp(path) for path in args.files]
+        if stamps != seen:
+            if seen is not None:
+                printed(f"\n{'─' * 40}\n")
+            seen, status = stamps, answered(args, prog)
+            rounds -= 1
+        try:
+            time.sleep(WATCHED_S if rounds > 0 else 0.0)
+        except KeyboardInterrupt:
+            break
+    return status
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """What changes when a file is written; nothing for one that is not there, or standard input."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
 def answer(args: Namespace, prog: str) -> int:
+    """Run a command, print what it found, and give the exit status; again and again where that is asked."""
+    return watched(args, prog) if getattr(args, "watch", False) else answered(args, prog)
+
+
+def answered(args: Namespace, prog: str) -> int:
     """Run a command, print what it found, and give the exit status."""
     try:
         found = COMMANDS[args.command](args)

@@ -287,6 +287,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
     one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
     sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+    sub.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
     sub = command("collective", "time and bandwidth of one collective operation", _add_machine)
     sub.add_argument("--op", required=True, help=", ".join(OPERATIONS))
     sub.add_argument("--ranks", type=int, required=True)

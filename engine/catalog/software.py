@@ -87,6 +87,8 @@ class TrainingSoftware(Software):
     - ``zero_nics``: of a node's network cards, the share that ZeRO's scatters and gathers use.
     - ``loss``: the cross entropy of all logits at once ("plain", which briefly keeps 10 bytes for each), of
       one in ``loss_chunks`` of them at a time ("chunked"), or in place in 16 bits ("fused", 2 bytes).
+    - ``loss_share``: of a sequence's tokens, those whose logits are made: all, or in reinforcement learning
+      those of its answer.
     - ``saves_fp8``: products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8).
     - ``weighs_early``: an expert's output is weighted before its last product, and so not kept
       (Megatron-Core).
@@ -115,6 +117,7 @@ class TrainingSoftware(Software):
     zero_nics: float = 1.0
     loss: str = "plain"
     loss_chunks: int = 8
+    loss_share: float = 1.0  # of a sequence's tokens whose logits are made: of answers alone it is less
     saves_fp8: bool = False
     weighs_early: bool = False
     kernels: str = "library"
@@ -129,6 +132,7 @@ class TrainingSoftware(Software):
             if not isinstance(getattr(self, field), bool):
                 raise ValueError(f"{field} must be true or false, got {getattr(self, field)!r}")
         check.between(0.01, 1.0, zero_nics=self.zero_nics)
+        check.between(0.001, 1.0, loss_share=self.loss_share)
         check.whole(loss_chunks=self.loss_chunks)
 
     @property

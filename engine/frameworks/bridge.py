@@ -20,7 +20,7 @@ from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, 
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import KEYS as MEGATRON
-from engine.frameworks.settings import FLAG, TEXT, Assumed, Draft, Entry, Field, Setting
+from engine.frameworks.settings import FLAG, TEXT, Assumed, Draft, Entry, Field, Setting, overrides
 from engine.frameworks.writing import Words, keys_of
 
 if TYPE_CHECKING:
@@ -185,15 +185,11 @@ class Bridge(Framework):
         """Flags that are its own, and ``model.tensor_model_parallel_size=4``, with or without a plus sign
         before it."""
         kept = [entry for entry in found if "." in entry.key or entry.key in FIELDS]
-        overrides = []
-        for word in words:
-            key, equals, value = word.text.partition("=")
-            if equals and not key.startswith("-"):
-                overrides.append(Entry(key.lstrip("+"), value, "", word.line, *word.span(len(key) + 1)))
+        given = overrides(words)
         script = next((w for w in words if w.text.endswith(".py") and "run_" not in w.text), None)
-        if script and not any(entry.key == KEYS["recipe"] for entry in overrides):
-            overrides.append(Entry(KEYS["recipe"], script.text, "", script.line, *script.span()))
-        return kept + overrides
+        if script and not any(entry.key == KEYS["recipe"] for entry in given):
+            given.append(Entry(KEYS["recipe"], script.text, "", script.line, *script.span()))
+        return kept + given
 
     def named_model(self, d: Draft) -> Model:
         """The model that the recipe is named after, with the sizes that are overridden."""

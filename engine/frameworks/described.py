@@ -26,6 +26,45 @@ class Server:
     dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own
     adapters: int = 0  # slots for adapters beside the base, unmerged …
     adapter_rank: int = 1  # … each of this rank
+    formats: str = ""  # in which the checkpoint's parts are stored (``catalog.stored``), where it is known
+    loaded_whole: bool = False  # in 16 bits first, and shrunk on the GPU afterwards
+    on_host_bytes: float = 0.0  # weights of a GPU that stay in the host's memory
+    eager: bool = False  # without graphs
+    release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
+    requests_said: bool = True  # whether the texts say how many at once …
+    share_said: bool = True  # … and which share
+    pictures: bool = True  # whether it takes some, if its model reads them
+    text_only: bool = False  # the tower that reads pictures is not loaded
+    pixels: float = 0.0  # of the largest, where the texts say
+    tower_whole: bool = False  # each rank has the whole tower, and some of the pictures
+    fullest: float = 0.0  # share of the layers on the fullest stage, where they are not even
+    bytes_each: float = 0.0  # of every weight on average, as a file stores them; 0 where parts are told apart
+    cached_bytes: float = 0.0  # of a cached value, where ``kv_precision`` does not say it
+    cache_away: bool = False  # the cache is in the host's memory
+    on_gpu: float = 1.0  # share of the layers that are on the GPUs
+    experts_away: float = 0.0  # … and of those whose routed experts are not
+    yields: bool = False  # takes layers away from the GPUs until the rest fits
+    shortens: bool = False  # lowers the longest request until it fits
+    flash: bool = True  # attention that keeps no scores
+
+    @property
+    def cut(self) -> float:
+        """In how many parts the layers are, as the fullest stage has it."""
+        return 1.0 / self.fullest if self.fullest else float(self.pp)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A model beside the one that is trained, on the same GPUs: a reference or a reward model, which only
+    reads; a critic, which is trained, too; or the engine that writes the answers (a rollout)."""
+
+    name: str  # "reference", "reward", "critic" or "rollout"
+    model: Model
+    ranks: int  # GPUs that hold a copy of its weights together
+    weight_bytes: float = 2.0  # of a parameter
+    share: float = 0.0  # of the GPU's memory, that a rollout takes
+    leaves: bool = False  # gives its memory back, or moves to the host, while the others train
+    layout: Layout | None = None  # of a critic, where the launch has one for it
 
 
 @dataclass(frozen=True)
@@ -39,6 +78,8 @@ class Launch:
     job: Job | None = None
     layout: Layout | None = None
     server: Server | None = None
+    roles: tuple[Role, ...] = ()
+    leaves: bool = False  # whether what is trained moves to the host while answers are written
     settings: tuple[Setting, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     ignored: tuple[Ignored, ...] = ()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
+from engine.mechanism import memory
 
 if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu
     from engine.catalog.models import Model
-    from engine.frameworks.described import Launch, Server
+    from engine.frameworks.described import Launch, Role, Server
     from engine.step.constraints import Ability
     from engine.step.layout import Job, Layout
 
@@ -62,6 +64,8 @@ class Meant(NamedTuple):
     job: Job | None = None
     layout: Layout | None = None
     server: Server | None = None
+    roles: tuple[Role, ...] = ()  # models beside the one that is trained
+    leaves: bool = False  # whether that one moves to the host while answers are written
 
 
 def of_config(d: Draft, config: Callable[[], Model]) -> Model:
@@ -69,6 +73,18 @@ def of_config(d: Draft, config: Callable[[], Model]) -> Model:
     for name in OF_THE_MODEL:
         d.given(name)
     return config()
+
+
+class Holds(NamedTuple):
+    """What a server's program holds on a GPU beside weights and cache, by part."""
+
+    inside: dict[str, float]  # bytes of what it counts to the memory that it may take
+    graphs_outside: float = 0.0  # bytes of graphs that are captured when the cache is there already
+    spare: float = 0.0  # … and what is counted inside, but is free by then
+    less: float = 0.0  # bytes by which what is inside may be less …
+    more: float = 0.0  # … and more than is counted
+    beyond: float = 0.0  # weights on each GPU beside those of the layers
+    in_blocks: bool = False  # whether states of a fixed size lie in the same blocks as the cache
 
 
 class Framework(Protocol):
@@ -90,18 +106,26 @@ class Framework(Protocol):
     name: str  # and for people
     place: int = 100  # in a list that people choose from
     serves: bool = False  # or it trains
+    deploys: bool = True  # whether a deployment is written for it, if it serves
     fields: dict[str, Field] = {}  # its keys -> our names, for reading and for writing
+    environment: dict[str, Field] = {}  # variables of the shell that it reads -> our names
+    package: str = ""  # its name where packages are installed, if its memory depends on the release
     unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
     lightens: tuple[str, ...] = ()  # of what is not modelled, what may make the weights on a GPU less
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
     calls: dict[str, str] = {}  # what a program calls -> what its arguments' keys have before them here
     separator: str = "_"  # between the words of a key in a command
+    images: tuple[str, ...] = ()  # images whose own program starts it, by name or ``name:tag`` …
+    image_runs: tuple[str, ...] = ()  # … and the words that this program stands for
     beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
     degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are
     new_keys: tuple[str, ...] = (Where.FLAG,)  # where a key goes that no text has: the first place there is
     tried: dict[str, tuple] = {}  # our names that may be set otherwise -> to what, where not by steps
     keeps_gradients: bool = False  # in buffers that are made once
     expands: bool = False  # its own launcher makes the allocator's segments expandable
+    takes_all: bool = False  # runs on all GPUs that there are
+    timed: bool = True  # whether the engine's times are those of its kernels
+    in_parts: bool = False  # whether several commands or lines are one launch
     pads: bool = False  # its batches are as long as their longest sequence
 
     def claims(self, command: Command) -> Claim:
@@ -111,6 +135,11 @@ class Framework(Protocol):
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """How sure it is that a configuration file is its own."""
         return Sure.NOT
+
+    def commands(self, notation: str, entries: list[Entry]) -> list[list[Entry]]:
+        """The commands that a file of its own stands for, word by word as values of entries, such as a
+        chart's; none where its entries are settings themselves."""
+        return []
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """What a command sets, of its flags, the words that belong to none, and all words."""
@@ -147,6 +176,18 @@ class Framework(Protocol):
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
+
+    def settled(self, server: Server, gpu: Gpu) -> Server:
+        """A server with what its program makes of the GPU where nobody says otherwise."""
+        return server
+
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
+        """What a server holds on each GPU beside weights and cache."""
+        return Holds({"framework": memory.FRAMEWORK_BYTES})
+
+    def too_many(self, server: Server, blocks: int) -> str:
+        """The error with which a server ends whose cache has fewer blocks than it may have requests."""
+        return ""
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
         """The error with which a server ends that has too little room; nothing if it starts."""

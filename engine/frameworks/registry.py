@@ -25,8 +25,8 @@ def trainers() -> dict[str, Framework]:
 
 
 def servers() -> dict[str, Framework]:
-    """Those that serve."""
-    return {key: each for key, each in frameworks().items() if each.serves}
+    """Those that serve, and that a deployment is written for."""
+    return {key: each for key, each in frameworks().items() if each.serves and each.deploys}
 
 
 @cache

@@ -7,14 +7,15 @@ engine's fixed share for the framework, drafts, adapters and pictures.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import catalog
 from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, named, stored_precision
-from engine.frameworks.settings import Draft, Entry, Setting
+from engine.frameworks.known_models import key_of, named, stored_formats, stored_precision
+from engine.frameworks.settings import Draft, Entry, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
 
 if TYPE_CHECKING:
@@ -53,8 +54,12 @@ STORED = {
     "w8a8_int8": "int8",
     "gguf": "int4",
 }
+# in which a checkpoint is stored whose name or flag says so; what else it has (embeddings, norms, a tower
+# that reads pictures) stays in 16 bits
+KEPT = {"int4": "rest awq", "int8": "rest int8"}
 UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 2**20}
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
+CUT = 8  # letters that a flag has at least where it is cut short
 PER_LINE = 100  # characters
 USUAL_NODE = 8  # GPUs
 
@@ -86,6 +91,7 @@ class ServerCommand(Framework):
     requests = 256  # at once, by default
     limits_all = False  # whether its limits are those of all groups that share experts together
     of_fp8 = ""  # what its checkpoint in fp8 has to be
+    loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
     by_one_command = True  # whether a command may start several replicas
 
     def claims(self, command: Command) -> Claim:
@@ -101,12 +107,23 @@ class ServerCommand(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The flags, and the model, which stands behind ``serve``, or was taken for an unknown flag's
         value."""
+        found = [self.whole(entry) for entry in found]
         if any(entry.key in self.fields and self.fields[entry.key].name == "model" for entry in found):
             return found
-        for entry in [*bare, *found]:
+        if not bare and any(_names_a_file(self, entry) for entry in found):
+            return found
+        for entry in [*bare, *(each for each in found if each.key not in self.fields)]:
             if "/" in entry.value or key_of(entry.value):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
+
+    def whole(self, entry: Entry) -> Entry:
+        """A flag that is cut short with its whole key, as Python's parser of arguments takes it."""
+        known = [*self.fields, *self.unmodelled]
+        if len(entry.key) < CUT or entry.key in known:
+            return entry
+        begun = [key for key in known if key.startswith(entry.key)]
+        return entry._replace(key=begun[0]) if len(begun) == 1 else entry
 
     def named_model(self, d: Draft) -> Model:
         """The model that is named."""
@@ -119,19 +136,25 @@ class ServerCommand(Framework):
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The server, the format of its products, and the GPUs of all its replicas."""
+        if d.given("config"):
+            entry = d.settings["config"].entry
+            d.unmodelled.append(Ignored(*entry[:4], "this file is not among these texts: add it"))
         tp, pp = max(1, d.get("tp", 1)), max(1, d.get("pp", 1))
         replicas = max(1, d.given("replicas") or 1)
-        share = d.get("share", self.share)
+        release = self.release(d)
+        usual = self.usual_share(release)
+        share = d.get("share", usual)
         if not 0 < share <= 1:
             d.refuse(
                 f"ValueError: {self.flag('share')[0][2:]} must be above 0 and at most 1, got {share:g}.",
                 "share",
             )
-            share = self.share
+            share = usual
         text = d.given("longest")
-        longest = (_tokens(d, text) if text else None) or shape.max_context
+        longest = (_tokens(d, text, "longest") if text else None) or shape.max_context
         if not text:
             d.assume("longest", longest, "the model's own limit")
+        requests_said = bool(d.given("requests"))
         requests = max(1, d.get("requests", self.requests))
         stored = STORED.get((d.given("quantization") or "").lower()) or stored_precision(
             d.given("model") or ""
@@ -141,11 +164,15 @@ class ServerCommand(Framework):
         precision = (
             "fp32" if kind in ("float32", "float") else "fp16" if kind in ("half", "float16") else "bf16"
         )
+        if "nvfp4" in (d.given("model") or "").lower():
+            stored = None  # what its name says, whatever the flag for its maker's formats
         formats = NVIDIA_S if "nvfp4" in (d.given("model") or "").lower() else shape.stored
         if stored == "fp8" or (stored is None and "fp8" in formats):
             precision = "fp8"
         weights = bytes_of_a_weight(shape, formats) if stored is None and formats else stored
-        for name in ("eager", "exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
+        named_so = stored_precision(d.given("model") or "")
+        online = stored == "fp8" and named_so is None and "fp8" not in shape.stored
+        for name in ("exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
             d.given(name)
         tp, dp, replicas = self.spread(d, shape, tp, replicas)
         if shape.heads % tp:
@@ -156,13 +183,38 @@ class ServerCommand(Framework):
             )
         kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
         chunk = d.given("chunk") or None
+        if isinstance(chunk, str):
+            chunk = _tokens(d, chunk, "chunk")
         if self.limits_all and dp > 1:
             requests, chunk = max(1, requests // dp), chunk and chunk // dp
         slots = self.slots(d, shape)
         server = Server(
             tp, pp, replicas, share, self.of_rest, longest, requests, weights, kv, chunk, dp, *slots
         )
+        server = replace(
+            server,
+            formats=stored_formats(d.given("model") or "") or KEPT.get(stored or "", ""),
+            loaded_whole=online and self.loads_whole,
+            on_host_bytes=(d.given("on_host") or 0.0) * 2.0**30,
+            eager=bool(d.given("eager")),
+            requests_said=requests_said,
+            share_said=d.given("share") is not None,
+            release=release,
+        )
+        server = self.more_of(d, shape, server)
         return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
+        """A server with what only this program's flags say."""
+        return server
+
+    def release(self, d: Draft) -> tuple[int, int]:
+        """Of which release the program is, where its memory depends on that."""
+        return 0, 0
+
+    def usual_share(self, release: tuple[int, int]) -> float:
+        """The share that a release takes by default."""
+        return self.share
 
     def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
         """How many adapters a GPU keeps beside the base, and of which rank."""
@@ -242,18 +294,23 @@ class ServerCommand(Framework):
         return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
 
 
+def _names_a_file(of: Framework, entry: Entry) -> bool:
+    """Whether a flag names a file of flags, which may name the model."""
+    return entry.key in of.fields and of.fields[entry.key].name == "config"
+
+
 def _pools(of: Deployment) -> list[Pool]:
     if not of.apart:
         return [Pool(BOTH, of.replicas, of.replica)]
     return [Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica)]
 
 
-def _tokens(d: Draft, text: str) -> int | None:
+def _tokens(d: Draft, text: str, name: str) -> int | None:
     """A number of tokens, which may be written 32k; None if it is no number."""
     scale = UNITS.get(text[-1:], 1)
     digits = text[:-1] if scale > 1 else text
     if not digits.isdigit() or len(digits) > 12 or not int(digits):
-        d.refuse(f"ValueError: {text[:20]!r} is no number of tokens", "longest")
+        d.refuse(f"ValueError: {text[:20]!r} is no number of tokens", name)
         return None
     return int(digits) * scale
 

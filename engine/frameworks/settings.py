@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 WHOLE, NUMBER, FLAG, TEXT = "whole", "number", "flag", "text"
+ANY_TEXT = "any text"  # even "auto" and "none" are values
 LARGEST = 10**12
 NOTHING = ("", "none", "null", "~", "auto")
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -110,6 +111,28 @@ class Refused:
     line: int = 0
 
 
+def meant(key: str, alike: list[str]) -> str:
+    """Which of some keys one is a slip of the pen for: word by word the same or nearly so. Where a whole word
+    is another (``eval`` for ``train``), it is another key."""
+    words = _words(key)
+    for one in alike:
+        pairs = list(zip(words, _words(one)))
+        if len(words) == len(_words(one)) and all(_slip(mine, its) for mine, its in pairs):
+            return one
+    return ""
+
+
+def _words(key: str) -> list[str]:
+    return key.replace("-", "_").replace(".", "_").split("_")
+
+
+def _slip(mine: str, its: str) -> bool:
+    """Whether two words are the same, or long ones that differ in a letter or two."""
+    if mine == its:
+        return True
+    return min(len(mine), len(its)) > 3 and len(get_close_matches(mine, [its], 1, 0.8)) > 0
+
+
 class Draft:
     """The settings of one launch while they are collected."""
 
@@ -138,13 +161,11 @@ class Draft:
             elif key in table:
                 self.take(table[key], entry)
             else:
-                near = (
-                    get_close_matches(key, known, 1, 0.86)
-                    if len(key) < 80 and len(self.ignored) < 100
-                    else []
-                )
+                near = ""
+                if len(key) < 80 and len(self.ignored) < 100:
+                    near = meant(key, get_close_matches(key, known, 3, 0.86))
                 if near:
-                    words = f"{key} is not known, did you mean {near[0]}? What follows is without it"
+                    words = f"{key} is not known, did you mean {near}? What follows is without it"
                     self.faults.append(Fault(entry.file, entry.line, words, True))
                 else:
                     self.ignored.append(Ignored(key, entry.value[:SHOWN], entry.file, entry.line, NOT_READ))
@@ -152,9 +173,10 @@ class Draft:
     def take(self, field: Field, entry: Entry) -> None:
         """One entry; a later one with the same meaning wins, as with the programs themselves."""
         low = entry.value.strip().lower()
-        if low == "auto" or (
+        says_nothing = low == "auto" or (
             low in NOTHING and field.kind != FLAG and not (field.kind == TEXT and low == "none")
-        ):
+        )
+        if says_nothing and field.kind != ANY_TEXT:
             self.ignored.append(Ignored(entry.key, entry.value, entry.file, entry.line, "gives no value"))
             return
         value = converted(entry.value, field.kind)
@@ -176,6 +198,11 @@ class Draft:
         self.used.add(name)
         found = self.settings.get(name)
         return found.value if found else None
+
+    def ask(self, *names: str) -> None:
+        """Note that these are known, and that what they say changes nothing more."""
+        for name in names:
+            self.given(name)
 
     def get(self, name: str, otherwise: Any, why: str = "its default") -> Any:
         """The value that was read, or the one that is assumed, which is noted."""
@@ -207,13 +234,14 @@ ALLOWED = {
     NUMBER: "a number of at least 0",
     FLAG: "true or false",
     TEXT: "a text",
+    ANY_TEXT: "a text",
 }
 
 
 def converted(text: str, kind: str) -> Any:
     """A text as a value of a kind; None if it is none."""
     bare = text.strip()
-    if kind == TEXT:
+    if kind in (TEXT, ANY_TEXT):
         return bare
     if kind == FLAG:
         low = bare.lower()
@@ -231,3 +259,13 @@ def converted(text: str, kind: str) -> Any:
     if value == -1 or value != int(value):
         return None
     return int(value)
+
+
+def overrides(words: Iterable[Any]) -> list[Entry]:
+    """The words ``section.key=value`` of a command, with or without a plus sign before them."""
+    found = []
+    for word in words:
+        key, equals, value = word.text.partition("=")
+        if equals and not key.startswith("-"):
+            found.append(Entry(key.lstrip("+"), value, "", word.line, *word.span(len(key) + 1)))
+    return found

@@ -2,19 +2,27 @@
 
 Names and defaults: sgl-project/sglang python/sglang/srt/server_args.py at commit 001067ff; errors:
 model_runner.py. Experts over many GPUs are started as in its guide to expert parallelism.
+
+The default share is what the steps of a prefill and the graphs leave, of the card as nvidia-smi has it: its
+pull request 10975 of September 2025, server_args.py; 0.828 on one H100 is its issue 29092. The sizes of
+cards that it tells apart are as remembered of that file. Before, it was a table by sizes of cards. Left out:
+what it takes off for models that read pictures.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework
 from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
+from engine.mechanism import memory
 
 if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu
     from engine.serving.deployment import Deployment
 
 FIELDS = {
@@ -47,7 +55,31 @@ FIELDS = {
     "enable-two-batch-overlap": Field("halves", FLAG),
     "disable-cuda-graph": Field("eager", FLAG),
     "enable-torch-compile": Field("compiled", FLAG),
+    "config": Field("config", TEXT),
 }
+
+
+MIB = 2.0**20
+
+
+class Sized(NamedTuple):
+    """What it takes for cards of less than so many GiB."""
+
+    below: float
+    chunk: int  # tokens of a prefill's step
+    graphs: int  # requests of the largest graph …
+    graphs_of_four: int  # … with four tensor ranks and more
+
+
+SIZES = (
+    Sized(20, 2048, 8, 8),
+    Sized(35, 2048, 24, 80),
+    Sized(60, 4096, 32, 160),
+    Sized(160, 8192, 256, 512),
+    Sized(10**6, 16384, 512, 512),
+)
+CONSTANT, A_TOKEN, A_REQUEST, A_NODE, LEAST_LARGE = 512.0, 1.5, 2.0, 1024.0, 10240.0  # MiB
+LARGE = 60 * 1024  # … of a card that keeps at least the last free
 
 
 class Sglang(ServerCommand):
@@ -79,6 +111,19 @@ class Sglang(ServerCommand):
             )
             return tp, 1, 1
         return tp // replicas, replicas, 1
+
+    def settled(self, server: Server, gpu: Gpu) -> Server:
+        """The share and the tokens of a step, as the card has them."""
+        card = float(memory.card_bytes(gpu)) / MIB
+        size = next(one for one in SIZES if card < one.below * 1024)
+        chunk = server.chunk or size.chunk
+        if server.share_said or server.dp > 1:  # what groups pad grows with them, beyond any card for many
+            return replace(server, chunk=chunk)
+        ranks = server.tp * server.dp
+        graphs = size.graphs if ranks < 4 else size.graphs_of_four
+        kept = CONSTANT + max(chunk, 2048) * A_TOKEN + graphs * A_REQUEST + ranks * server.pp / 8 * A_NODE
+        kept = max(kept, LEAST_LARGE) if card > LARGE else kept
+        return replace(server, chunk=chunk, share=round(1000 * (card - kept) / card) / 1000)
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
         """No room for a cache."""

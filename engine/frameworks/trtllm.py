@@ -1,15 +1,18 @@
 """TensorRT-LLM: ``trtllm-serve``.
 
-Names and defaults: NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py at commit 00209af1.
+Names and defaults: NVIDIA/TensorRT-LLM tensorrt_llm/commands/serve.py at commit 00209af1. The file of
+--config (once --extra_llm_api_options) sets what its LlmArgs have (tensorrt_llm/llmapi/llm_args.py; its keys
+as remembered). The share is of what is free once weights and a step of ``max_num_tokens`` are there; how
+much that step takes is not published, and left out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.frameworks.framework import Framework
-from engine.frameworks.servers import Pool, ServerCommand, command, each, stored_in_4_bits
-from engine.frameworks.settings import FLAG, NUMBER, TEXT, Field
+from engine.frameworks.framework import Framework, Sure
+from engine.frameworks.servers import UNMODELLED, Pool, ServerCommand, command, each, stored_in_4_bits
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Entry, Field
 
 if TYPE_CHECKING:
     from engine.serving.deployment import Deployment
@@ -29,6 +32,32 @@ FIELDS = {
     "max-num-tokens": Field("chunk"),
     "enable-chunked-prefill": Field("chunked", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
+    "backend": Field("backend", TEXT),
+    "extra-llm-api-options": Field("more", TEXT),
+    "config": Field("more", TEXT),
+    # what stands in that file
+    "tensor_parallel_size": Field("tp"),
+    "pipeline_parallel_size": Field("pp"),
+    "moe_expert_parallel_size": Field("ep"),
+    "max_seq_len": Field("longest", TEXT),
+    "max_batch_size": Field("requests"),
+    "max_num_tokens": Field("chunk"),
+    "enable_chunked_prefill": Field("chunked", FLAG),
+    "kv_cache_config.free_gpu_memory_fraction": Field("share", NUMBER),
+    "kv_cache_config.dtype": Field("kv", TEXT),
+    "kv_cache_config.enable_block_reuse": Field("prefixes", FLAG),
+    "cuda_graph_config.padding_enabled": Field("eager_padding", FLAG),
+    "cuda_graph_config.enable_padding": Field("eager_padding", FLAG),
+    "cuda_graph_config.max_batch_size": Field("graphs"),
+    "print_iter_log": Field("quiet", FLAG),
+}
+GROUPS = ("kv_cache_config", "cuda_graph_config", "moe_config", "speculative_config")
+ALONE = ("enable_attention_dp", "disable_overlap_scheduler", "print_iter_log", "cuda_graph_config")
+MORE = {
+    "enable_attention_dp": "attention by itself on each GPU is not modelled",
+    "speculative_config.decoding_type": "a draft model's memory and time are not modelled",
+    "kv_cache_config.host_cache_size": "a cache on the host is not modelled",
+    "kv_cache_config.max_tokens": "a cache of a given number of tokens is not modelled",
 }
 
 
@@ -39,12 +68,21 @@ class Trtllm(ServerCommand):
     name = "TensorRT-LLM"
     place = 70
     fields = FIELDS
+    unmodelled = UNMODELLED | MORE
     program = "trtllm-serve"
     alone = True
     joins = "_"
     of_rest = True
     of_fp8 = "the checkpoint has to be one in fp8: name yours in place of the one with -FP8"
     by_one_command = False
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """The file of --config has groups of its own."""
+        keys = {entry.key for entry in entries}
+        groups = {key.split(".")[0] for key in keys} & set(GROUPS)
+        if notation != "yaml" or not (groups or keys & set(ALONE)):
+            return Sure.NOT
+        return Sure.OWN_KEYS if keys & set(FIELDS) or keys & set(MORE) else Sure.ONE_FLAG
 
     def beside_pools(self, of: Deployment) -> list[str]:
         """What the file of --config has to say."""

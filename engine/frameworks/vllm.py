@@ -1,25 +1,41 @@
 """vLLM: ``vllm serve``.
 
-Names and defaults: vllm-project/vllm vllm/engine/arg_utils.py at commit 001999d2 and later names of the same;
-written are those of commit 99d7eb5d (0.12 in the making). Errors: v1/core/kv_cache_utils.py and config.py.
+Names and defaults: vllm-project/vllm vllm/engine/arg_utils.py at commit 001999d2 and later names of the
+same; written are those of commit 99d7eb5d (0.12 in the making). Errors: v1/core/kv_cache_utils.py and
+config.py. What it holds beside weights and cache is ``serving/profiled.py``; what a step may have by default
+is of arg_utils.py, get_batch_defaults (8,192 tokens and 1,024 requests from 70 GiB on, but for the A100,
+vllm-project/vllm pull requests 12369, 17073, 17885; 16,384 from 160 GiB on with CUDA, issue 53961). Graphs
+count to the share since 0.21 (its log: "CUDA graph memory profiling is enabled (default since v0.21.0)").
+The default share is 0.9 in 0.19 and 0.92 by 0.26 (pull request 48601); which release changed it was not
+found, 0.20 is taken. --swap-space is gone since 0.18 (unslothai/unsloth-zoo issue 1210), --enable-reasoning
+since 0.10 (issue 18538), the first engine since 0.11 (pull request 25033). From memory: that a step has no
+more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens.
 The connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
 connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
 deployment (v0.12.0).
+
+Its images start ``vllm serve`` (docker/Dockerfile; before 0.11 its api_server, which takes the same flags).
+The chart: vllm-project/production-stack helm/README.md at 008a23bd, templates/deployment-vllm-multi.yaml at
+010004ee. A file of --config has flags as keys, and the command's own go before it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import Framework
+from engine.frameworks.framework import Framework, Holds, Sure
 from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
-from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
+from engine.mechanism.shape import shape
+from engine.serving import pictures, profiled
 
 if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu
     from engine.serving.deployment import Deployment
 
 FIELDS = {
@@ -33,7 +49,7 @@ FIELDS = {
     "gpu-memory-utilization": Field("share", NUMBER),
     "max-model-len": Field("longest", TEXT),
     "max-num-seqs": Field("requests"),
-    "max-num-batched-tokens": Field("chunk"),
+    "max-num-batched-tokens": Field("chunk", TEXT),
     "quantization": Field("quantization", TEXT),
     "q": Field("quantization", TEXT),
     "kv-cache-dtype": Field("kv", TEXT),
@@ -44,6 +60,13 @@ FIELDS = {
     "enable-eplb": Field("balanced", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
     "enforce-eager": Field("eager", FLAG),
+    "limit-mm-per-prompt": Field("pictures", TEXT),
+    "mm-processor-kwargs": Field("pixels", TEXT),
+    "mm-encoder-tp-mode": Field("tower", TEXT),
+    "language-model-only": Field("text_only", FLAG),
+    "cpu-offload-gb": Field("on_host", NUMBER),
+    "swap-space": Field("swap", NUMBER),
+    "enable-reasoning": Field("reasoning", FLAG),
     "enable-lora": Field("adapters", FLAG),
     "max-loras": Field("slots"),
     "max-lora-rank": Field("adapter_rank"),
@@ -54,8 +77,42 @@ FIELDS = {
     "disable-log-requests": Field("quiet", FLAG),
     "disable-log-stats": Field("quiet", FLAG),
     "enable-auto-tool-choice": Field("tools", FLAG),
+    "config": Field("config", TEXT),
 }
 NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
+# the values of the chart of vllm-project/production-stack, by the flags that its template passes
+CHART = "servingEngineSpec.modelSpec"
+CHART_FLAGS = {
+    "enableLoRA": "--enable-lora",
+    "vllmConfig.enableChunkedPrefill": "--enable-chunked-prefill",
+    "vllmConfig.enablePrefixCaching": "--enable-prefix-caching",
+    "vllmConfig.maxModelLen": "--max-model-len",
+    "vllmConfig.dtype": "--dtype",
+    "vllmConfig.tensorParallelSize": "--tensor-parallel-size",
+    "vllmConfig.maxNumSeqs": "--max-num-seqs",
+    "vllmConfig.gpuMemoryUtilization": "--gpu-memory-utilization",
+    "vllmConfig.maxLoras": "--max-loras",
+}
+ENVIRONMENT = {
+    "VLLM_PP_LAYER_PARTITION": Field("stages", TEXT),
+    "VLLM_USE_V1": Field("engine"),
+    "VLLM_USE_V2_MODEL_RUNNER": Field("runner"),
+}
+NEWEST = (0, 28)  # taken where no text says which release
+FIRST = (0, 7)  # the last release that has the first engine alone
+FLAGS_UNTIL = {"reasoning": (0, 9), "swap": (0, 17)}  # the last release that takes a flag
+SHARES = ((0, 20), 0.92, 0.9)  # since which release which share, and before
+PICKS = (0, 17)  # since which release a kernel picks from the logits
+COUNTS_GRAPHS = (0, 21)  # … and graphs count to the share
+LARGE, LARGEST = 70 * 2.0**30, 160 * 2.0**30  # bytes of a card that has more by default
+# what NCCL, its buffers and the kernels take outside of PyTorch: 57 runs of 0.19 on H100 (0.25 alone, 2.1
+# with tensor ranks); by mid 2026 0.6 on four of them (pull request 48601); 0.34 to 0.43 on cards without a
+# switch that adds
+ALONE, TOGETHER, SWITCHED, LESS_SINCE = 0.25 * 2.0**30, 0.5 * 2.0**30, 2.1 * 2.0**30, (0, 20)
+CONTEXT_BYTES = 0.5 * 2.0**30  # of CUDA, outside of the share: 0.51 GiB in the same logs
+# graphs of all 51 sizes: 1.04 in the mean of the 57 runs (0.51 to 1.85); 2.04 with states beside
+# attention, as pull request 48601 prints
+GRAPHS, GRAPHS_WITH_STATES, SIZES = 1.04 * 2.0**30, 2.04 * 2.0**30, 51
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
@@ -71,6 +128,160 @@ class Vllm(ServerCommand):
     program = "vllm"
     module = "vllm.entrypoints"
     share = memory.SERVER_SHARE
+    environment = ENVIRONMENT
+    package = "vllm"
+    loads_whole = True
+
+    images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm")
+    image_runs = ("vllm", "serve")
+
+
+    def owns(self, notation: str, entries: list[Entry]) -> int:
+        """The values of its chart."""
+        return Sure.OWN_SECTIONS if any(e.key.startswith(f"{CHART}.") for e in entries) else Sure.NOT
+
+    def commands(self, notation: str, entries: list[Entry]) -> list[list[Entry]]:
+        """The servers of the chart's values, each as its template starts it."""
+        each: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.key.startswith(f"{CHART}."):
+                number, _, key = entry.key.removeprefix(f"{CHART}.").partition(".")
+                each.setdefault(number, []).append(entry._replace(key=key))
+        found = []
+        for values in each.values():
+            model = [e for e in values if e.key == "modelURL"]
+            if not model:
+                continue
+            gpus = [e for e in values if e.key in ("requestGPU", "resources.limits.nvidia.com/gpu")]
+            front = ["--gpus", gpus[-1]] if gpus else []
+            words: list[str | Entry] = [*front, "vllm", "serve", model[-1]]
+            for entry in values:
+                if entry.key in CHART_FLAGS:
+                    words += [CHART_FLAGS[entry.key], entry]
+                elif entry.key.startswith("vllmConfig.extraArgs."):
+                    words.append(entry)
+            line = model[-1]._replace(start=-1, stop=-1)
+            found.append([w if isinstance(w, Entry) else line._replace(value=w) for w in words])
+        return found
+
+    def release(self, d: Draft) -> tuple[int, int]:
+        """As installed; else by what only some releases have; else the newest, which is assumed."""
+        text, engine = d.given("release"), d.given("engine")
+        if text:
+            parts = text.split(".")
+            if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() and len(text) < 20:
+                return (FIRST if engine == 0 and int(parts[1]) < 11 else (int(parts[0]), int(parts[1])))[:2]
+            d.faults.append(
+                Fault(*d.settings["release"].entry[2:4], f"{text[:20]!r} is no release: write vllm==0.8.5")
+            )
+        if engine is not None:
+            return FIRST if engine == 0 else (0, 10)
+        until = [last for name, last in FLAGS_UNTIL.items() if d.given(name) is not None]
+        if until:
+            return min(until)
+        d.assume(
+            "release", f"{NEWEST[0]}.{NEWEST[1]}", "no text says which: older ones leave less to the cache"
+        )
+        return NEWEST
+
+    def usual_share(self, release: tuple[int, int]) -> float:
+        """0.92 since about 0.20, 0.9 before."""
+        return SHARES[1] if release >= SHARES[0] else SHARES[2]
+
+    def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
+        """Pictures, and a pipeline's stages."""
+        text, limits = bool(d.given("text_only")), d.given("pictures") or ""
+        other = pictures.OTHERS.get(shape.key)
+        allowed = not text and not pictures.none_allowed(limits)
+        if other and allowed:
+            d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], f"{other}, which is not modelled"))
+        listed = d.given("stages")
+        fullest = self.fullest(d, shape, server, listed) if listed else 0.0
+        return replace(
+            server,
+            pictures=allowed,
+            text_only=text,
+            pixels=pictures.pixels_of(d.given("pixels") or ""),
+            tower_whole=(d.given("tower") or "").lower() == "data",
+            fullest=fullest,
+        )
+
+    def fullest(self, d: Draft, shape: Model, server: Server, listed: str) -> float:
+        """The share of the layers on the fullest stage of ``16,32``."""
+        parts = [int(part) for part in listed.split(",") if part.strip().isdigit() and len(part) < 6]
+        if len(parts) != server.pp:
+            d.refuse(
+                f"ValueError: len(partitions)={len(parts)} does not match pp_size={server.pp}.", "stages"
+            )
+        elif sum(parts) != shape.depth:
+            d.refuse(f"ValueError: sum(partitions)={sum(parts)} does not match {shape.depth}.", "stages")
+        else:
+            return max(parts) / shape.depth
+        return 0.0
+
+    def settled(self, server: Server, gpu: Gpu) -> Server:
+        """Tokens of a step and requests at once, as the card and the release have them."""
+        s, large = server, float(memory.card_bytes(gpu)) >= LARGE and "a100" not in gpu.name.lower()
+        largest = float(memory.card_bytes(gpu)) >= LARGEST and gpu.vendor == "NVIDIA" and s.release >= NEWEST
+        second = s.release > FIRST
+        requests = s.requests if s.requests_said else 1024 if large and second else self.requests
+        chunk = s.chunk
+        if chunk is None and second:
+            chunk = 16384 if largest else 8192 if large else 2048
+            chunk = min(chunk, requests * s.longest)
+        elif chunk is None:  # whole prompts, but for long ones since 0.5
+            chunk = 2048 if s.longest > 32768 and s.release >= (0, 5) else max(s.longest, 2048)
+        return replace(s, chunk=chunk, requests=min(requests, chunk) if second else requests)
+
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
+        """The profiling run's peak, what lies outside of PyTorch, and the graphs."""
+        s, size = server, shape(model)
+        copies = profiled.PICKED if s.release >= PICKS else profiled.SORTED
+        peak = profiled.peak_bytes(size, float(s.chunk or 2048), float(s.requests), float(s.tp), copies)
+        peak, less, more = self.with_pictures(s, model, peak)
+        outside = ALONE
+        if s.tp * s.dp > 1:
+            outside = SWITCHED if gpu.sums_in_switch and s.release < LESS_SINCE else TOGETHER
+        inside = {"activations": peak, "framework": outside}
+        most = GRAPHS_WITH_STATES if float(size.state_bytes) else GRAPHS
+        graphs = 0.0 if s.eager else most * sizes_of(min(2 * s.requests, 512)) / SIZES
+        if s.release >= COUNTS_GRAPHS:
+            return Holds(inside | {"graphs": graphs}, 0.0, 0.0, less, more, self.tower(s, model), True)
+        blocks = s.release > FIRST
+        return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, self.tower(s, model), blocks)
+
+    def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
+        """The run's peak where the tower reads too, and by how much it may be less and more."""
+        tower = pictures.tower_of(model.key)
+        if tower is None or not s.pictures:
+            return peak, 0.0, 0.0
+        ranks = 1.0 if s.tower_whole else float(s.tp)
+        read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)
+        taken = pictures.read_bytes(tower, read, ranks)
+        kept = pictures.kept_bytes(tower, read, float(model.hidden))
+        low, most = max(peak, taken / pictures.OFF), max(peak, taken)
+        return most + kept, most - low, max(peak, taken * pictures.OFF) - most
+
+    def tower(self, s: Server, model: Model) -> float:
+        """Bytes of the tower that are not counted with the layers; below 0 where it is not loaded."""
+        tower = pictures.tower_of(model.key)
+        params = float(model.extra_params)
+        if tower is None:
+            return 0.0
+        if not s.pictures and s.text_only:
+            return -2.0 * params / s.tp
+        whole = params + tower.left_out
+        return 2.0 * (whole if s.tower_whole else whole / s.tp) - 2.0 * params / s.tp
+
+    def too_many(self, server: Server, blocks: int) -> str:
+        """Graphs are captured of a step of all requests."""
+        if server.eager:
+            return ""
+        return (
+            f"ValueError: max_num_seqs ({server.requests}) exceeds available Mamba cache blocks ({blocks}). "
+            "Each decode sequence requires one Mamba cache block, so CUDA graph capture cannot proceed. "
+            f"Please lower max_num_seqs to at most {blocks} or increase gpu_memory_utilization."
+        )
 
     def slots(self, d: Draft, shape: Model) -> tuple[int, int]:
         """With --enable-lora one slot of rank 16, unless more are asked for."""
@@ -141,6 +352,12 @@ class Vllm(ServerCommand):
         if pool.of.dp > 1:
             return [each(pool), *command(self.replica(of, pool, 0), f"vllm serve {name}")]
         return command(self.replica(of, pool, pool.replicas), f"vllm serve {name}")
+
+
+def sizes_of(largest: int) -> int:
+    """Of how many sizes of a step a graph is captured: 1, 2, 4, every 8th up to 256, every 16th beyond."""
+    few = 3 if largest >= 4 else largest
+    return few + min(largest, 256) // 8 + max(0, largest - 256) // 16
 
 
 FRAMEWORK: Framework = Vllm()

@@ -37,6 +37,7 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "headline": shown.headline(found),
         "about": shown.about(found),
         "rate": shown.rate(found),
+        "reachWords": shown.reach(found),
         "fits": found.fits,
         "close": found.close,
         "server": bool(found.launch and found.launch.server),

@@ -1,7 +1,7 @@
 """Whose texts these are, and the launch that they describe together.
 
-Several texts may be one launch: a script beside its DeepSpeed JSON and the model's config.json. Texts of two
-frameworks are not, and are said so.
+Several texts may be one launch: a script beside its DeepSpeed JSON and the model's config.json, in any order.
+Texts of two frameworks are not, and are said so.
 """
 
 from __future__ import annotations
@@ -13,19 +13,54 @@ from engine.catalog.models import Model
 from engine.frameworks.described import Launch
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.registry import frameworks
-from engine.frameworks.settings import FALSE, FLAG, TRUE, Assumed, Draft, Entry, Fault, Field, Setting
-from engine.launch import json, python, shell, toml, yaml
-from engine.launch.texts import Source, Texts, sources
+from engine.frameworks.settings import (
+    FALSE,
+    FLAG,
+    NUMBER,
+    TEXT,
+    TRUE,
+    WHOLE,
+    Assumed,
+    Draft,
+    Entry,
+    Fault,
+    Field,
+    Setting,
+)
+from engine.launch import containers, json, python, shell, toml, yaml
+from engine.launch.containers import Started
+from engine.launch.shell import Bit, Word
+from engine.launch.texts import PASTED, Source, Texts, sources
 
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
 PROGRAM = "program"  # in Python; PYTHON are assignments to cfg
+LATER = (JSON, TOML, PYTHON, PROGRAM, YAML, SHELL)  # the later wins: a command's flags go before its files
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
 PER_NODE = ("nproc-per-node", "gpus-per-node", "num-gpus", "ntasks-per-node", "n-gpus-per-node", "ngpu")
 NODES = ("nnodes", "num-nodes", "nodes", "num-machines", "n-nodes")
-ALL = ("num-processes", "np", "world-size", "ntasks")
-VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell lets the programs see
+ALL = ("num-processes", "np", "world-size")
+TOTAL = ("gpus", "ntasks")  # of a job, where nothing else says it
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell or a container lets the programs see
+LISTED = ("include", "gpu-ids", "gpu_ids")  # flags of launchers that list GPUs
+# one-letter flags of launchers, as mpirun and Slurm have them
+SHORT = {
+    "srun": {"N": "nodes", "n": "ntasks", "G": "gpus"},
+    "sbatch": {"N": "nodes", "n": "ntasks", "G": "gpus"},
+    "salloc": {"N": "nodes", "n": "ntasks", "G": "gpus"},
+    "mpirun": {"n": "np", "N": "nproc-per-node", "npernode": "nproc-per-node"},
+    "mpiexec": {"n": "np", "N": "nproc-per-node", "npernode": "nproc-per-node"},
+}
+# what Slurm tells a job of what its lines have asked for
+OF_SLURM = {
+    "nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "ntasks": ("SLURM_NTASKS",),
+    "ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
+    "gpus": ("SLURM_GPUS",),
+}
+REMOTE = ("ssh", "tmux", "screen", "su", "sbatch", "watch")  # whose last word may be a command
 CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
 
@@ -45,16 +80,21 @@ class Fragment(NamedTuple):
     file: str
     line: int
     notation: str
+    counts: dict[str, Entry]  # how many GPUs this command alone is given
 
 
 class Gathered:
     """Everything that the texts say, before it is known to be one launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: dict[str, list[Word]]) -> None:
+        self.variables = variables  # what texts that set nothing but variables set
         self.found: list[Fragment] = []
         self.counts: dict[str, Entry] = {}
+        self.installed: dict[str, Entry] = {}  # package -> its release, where one is installed
         self.configs: list[Source] = []
         self.faults: list[Fault] = []
+        self.loose: list[Loose] = []  # files that no framework knows as its own
+        self.files: set[str] = set()  # that the commands name
 
     def source(self, source: Source, depth: int = 0) -> None:
         """One source, by its notation."""
@@ -65,6 +105,8 @@ class Gathered:
         if notation == PROGRAM:
             self.program(source)
             return
+        if notation == YAML and self.contained(source, depth):
+            return
         read = {JSON: json.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
         entries, faults = read(source)
         if notation == PYTHON:
@@ -74,38 +116,140 @@ class Gathered:
             faults = []
         between = self.commands(source) if faults and notation != JSON else []
         self.faults += [] if between else faults[:20]
-        self.counted(entries)
+        self.found += between
+        file = base(source.file or source.name)
+        if self.asking(file) is not None:
+            self.loose.append(Loose(source, notation, entries, file))
+            return
         framework, sure = owner(notation, entries)
+        if sure <= Sure.ONE_FLAG and source.name.startswith(PASTED) and self.asking("") is not None:
+            self.loose.append(Loose(source, notation, entries, ""))
+            return
+        started = framework.commands(notation, entries) if sure > Sure.NOT else []
+        if started:
+            for each in started:
+                words = [Word((Bit(e.value, e.line, e.start, True),) if e.value else ()) for e in each]
+                self.command(words, source.name, {}, {}, 1)
+            return
+        self.counted(entries)
         if sure < Sure.FLAGS and is_config(notation, entries, sure > Sure.NOT):
             self.configs.append(source)
         elif sure > Sure.NOT:
-            self.add(framework, entries, source.name, source.first_line, notation)
+            self.add(framework, entries, source.name, source.first_line, notation, {})
         elif not faults:
-            words = f"a {notation.upper()} text of no framework that is known here"
-            self.faults.append(Fault(source.name, source.first_line, words))
-        self.found += between
+            self.loose.append(Loose(source, notation, entries, ""))
 
-    def add(self, framework: Framework, entries: list[Entry], file: str, line: int, notation: str) -> None:
+    def asking(self, file: str) -> Fragment | None:
+        """The command that asks for a file of settings of that name; any that asks for one, of no name."""
+        for one in self.found:
+            for entry in one.entries:
+                field = one.framework.fields.get(entry.key)
+                if (
+                    field
+                    and field.name == "config"
+                    and entry.value
+                    and (not file or base(entry.value) == file)
+                ):
+                    return one
+        return None
+
+    def settle(self) -> None:
+        """Give files of settings to the commands that ask for them: what the command says itself goes
+        before. A file that nobody asks for is told."""
+        for one in self.loose:
+            asks = self.asking(one.file)
+            if asks is None:
+                words = f"a {one.notation.upper()} text of no framework that is known here"
+                self.faults.append(Fault(one.source.name, one.source.first_line, words))
+                continue
+            fields = asks.framework.fields
+            said = {fields[e.key].name for e in asks.entries if e.key in fields}
+            entries = [
+                e for e in flat(one.entries, asks.framework.separator) if _name(fields, e.key) not in said
+            ]
+            kept = [e for e in asks.entries if e.key not in fields or fields[e.key].name != "config"]
+            self.found = [f._replace(entries=[*entries, *kept]) if f is asks else f for f in self.found]
+        self.loose = []
+
+    def contained(self, source: Source, depth: int) -> bool:
+        """A file about containers; whether it was one."""
+        roots, faults = yaml.documents(source)
+        started = containers.of_file(roots, source, self.variables)
+        if not started:
+            return False
+        self.faults += faults[:20]
+        before = len(self.found)
+        told = len(self.faults)
+        for each in started:
+            self.container(each, source.name)
+        for root in roots if depth < 2 else []:
+            data = root.get("data") if root.word("kind") == "ConfigMap" else None
+            for key, item in data.pairs() if data is not None else []:
+                if "." in key.text and item.kind == yaml.TEXT and item.text.strip():
+                    start = -(10**9)
+                    self.source(
+                        Source(source.name, item.text, item.line + 1, start, source.given, key.text), 2
+                    )
+        if len(self.found) == before and len(self.faults) == told:
+            words = "none of these containers starts anything that is known"
+            self.faults.append(Fault(source.name, source.first_line, words))
+        return True
+
+    def container(self, started: Started, file: str, depth: int = 0) -> None:
+        """What is started in a container: by its words, or by its image with them behind it."""
+        before = len(self.found)
+        self.command(started.words, file, {}, self.variables | started.variables, depth + 1)
+        if len(self.found) == before and started.own and started.image:
+            front = entry_words(started.image, started.line)
+            if front:
+                self.command(
+                    [*front, *started.words], file, {}, self.variables | started.variables, depth + 1
+                )
+            elif started.words and started.words[0].text.startswith("--"):
+                words = f"what the image {started.image[:60]} starts is not known: add the command"
+                self.faults.append(Fault(file, started.line, words))
+        counts: dict[str, Entry] = {}
+        if started.gpus:
+            counts[VISIBLE] = started.gpus
+        if started.nodes:
+            counts["nnodes"] = started.nodes
+        for at in range(before, len(self.found)):
+            self.found[at] = self.found[at]._replace(counts=counts | self.found[at].counts)
+        if started.copies and len(self.found) > before:
+            words = (
+                f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
+            )
+            self.faults.append(Fault(file, started.copies.line, words))
+
+    def add(
+        self,
+        framework: Framework,
+        entries: list[Entry],
+        file: str,
+        line: int,
+        notation: str,
+        counts: dict[str, Entry],
+    ) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
         entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
-        self.found.append(Fragment(framework, entries, file, line, notation))
+        self.found.append(Fragment(framework, entries, file, line, notation, counts))
 
     def script(self, source: Source, depth: int) -> None:
         """A shell script: its commands, the files that it writes, and Slurm's lines."""
-        script = shell.read(source)
+        asked = self.slurm(source)
+        script = shell.read(source, self.variables | asked)
         self.faults += script.faults[:20]
-        self.slurm(source)
         before = len(self.found)
-        for words in script.commands[:2000]:
-            self.command(words)
+        for words, front in list(zip(script.commands, script.before))[:2000]:
+            self.files |= {base(word.text) for word in words[:200]}
+            self.command(words, source.name, front, script.variables, 0)
         if len(self.found) == before:  # an array of arguments without the command that takes it
             for words in list(script.variables.values())[:2000]:
                 if any(word.text.startswith("--") for word in words):
-                    self.command(words)
-        visible = script.variables.get("CUDA_VISIBLE_DEVICES")
-        if visible and visible[0].text.replace(",", "").isdigit():
-            many = str(visible[0].text.strip(",").count(",") + 1)
-            self.counts.setdefault(VISIBLE, Entry("CUDA_VISIBLE_DEVICES", many, source.name, visible[0].line))
+                    self.command(words, source.name, {}, {}, 0)
+        visible = containers.visible(script.variables, source.name)
+        if visible:
+            self.counts.setdefault(VISIBLE, visible)
         for name in ("NGPU", "GPUS_PER_NODE", "NPROC_PER_NODE", "NNODES", "WORLD_SIZE"):
             words = script.variables.get(name)
             if words and words[0].text.isdigit():
@@ -116,7 +260,7 @@ class Gathered:
                 )
         if depth < 2:
             for written in script.written[:20]:
-                if notation_of(written.text) != SHELL:
+                if notation_of(written.text) != SHELL or written.file.endswith((".sh", ".slurm", ".sbatch")):
                     self.source(written, depth + 1)
 
     def program(self, source: Source) -> None:
@@ -135,47 +279,171 @@ class Gathered:
                 words = f"{entry.key} is not a literal here, and no program is run: left out{again}"
                 self.faults.append(Fault(source.name, entry.line, words))
         self.counted(entries)
-        self.add(framework, entries, source.name, source.first_line, PROGRAM)
+        self.add(framework, entries, source.name, source.first_line, PROGRAM, {})
 
     def commands(self, source: Source) -> list[Fragment]:
         """What the commands launch that stand between the lines of a text of another notation."""
         before = len(self.found)
         for words in shell.read(source).commands[:2000]:
-            self.command(words)
+            self.command(words, source.name, {}, {}, 0)
         found = self.found[before:]
         self.found = self.found[:before]
         return found
 
-    def slurm(self, source: Source) -> None:
-        """``#SBATCH --nodes=4``, which a script's reader takes for a comment."""
-        for number, line in enumerate(source.text.splitlines(), source.first_line):
-            if line.startswith("#SBATCH"):
-                for word in line.split()[1:]:
-                    key, _, value = word.removeprefix("--").partition("=")
-                    if key == "gres" and value.split(":")[-1].isdigit():
-                        key, value = "gpus-per-node", value.split(":")[-1]
-                    if key in (*PER_NODE, *NODES) and value.isdigit():
-                        self.counts.setdefault(key, Entry(f"#SBATCH --{key}", value, source.name, number))
+    def slurm(self, source: Source) -> dict[str, list[Word]]:
+        """``#SBATCH --nodes=4``, which a script's reader takes for a comment; the variables that Slurm sets
+        by it."""
+        asked: dict[str, list[Word]] = {}
+        if "#SBATCH" not in source.text:
+            return asked
+        at = source.start
+        for number, line in enumerate(source.text.split("\n"), source.first_line):
+            begin, at = at, at + len(line) + 1
+            if not line.startswith("#SBATCH"):
+                continue
+            words = shell.read(Source(source.name, line[7:], number, begin + 7)).commands
+            for entry in named_short(flags(words[0], {}, "-").found, "sbatch") if words else []:
+                if not entry.value.isdigit() or len(entry.value) > 7:
+                    continue
+                for name in OF_SLURM.get(entry.key, ()):
+                    asked[name] = [Word((Bit(entry.value, entry.line, entry.start),))]
+                if entry.key in (*PER_NODE, *NODES, *TOTAL):
+                    told = entry._replace(key=f"#SBATCH --{entry.key}", file=source.name)
+                    self.counts.setdefault(entry.key, told)
+        return asked
 
     def counted(self, entries: list[Entry]) -> None:
         """Keep what says how many GPUs there are."""
         for entry in entries:
             key = entry.key.replace("_", "-").lower()
-            if key in (*PER_NODE, *NODES, *ALL) and entry.value.isdigit() and len(entry.value) < 8:
+            if key in (*PER_NODE, *NODES, *ALL, *TOTAL) and entry.value.isdigit() and len(entry.value) < 8:
                 self.counts[key] = entry
+            elif key in LISTED and containers.listed(entry.value.split(":")[-1]):
+                many = containers.listed(entry.value.split(":")[-1])
+                self.counts.setdefault(VISIBLE, entry._replace(value=str(many), start=-1, stop=-1))
 
-    def command(self, words: list[shell.Word]) -> None:
-        """One command, if it launches something that is known here."""
-        words = inside(words)
+    def command(
+        self,
+        words: list[Word],
+        file: str,
+        front: dict[str, Word],
+        variables: dict[str, list[Word]],
+        depth: int,
+    ) -> None:
+        """One command, if it launches something that is known here; ``front`` is set before it."""
+        if not words or depth > 3:
+            return
+        self.releases(words)
+        run = containers.of_run(words, file)
+        if run is not None:
+            self.container(run, file, depth)
+            return
+        script = inside(words)
+        if script is not None:
+            program = base(words[0].text)
+            if program in SHORT:
+                self.counted(named_short(flags(words[:-1], {}, "-").found, program))
+            known = variables | {name: [word] for name, word in front.items()}
+            found = shell.within(file, script, known)
+            self.faults += found.faults[:20]
+            for each, before in list(zip(found.commands, found.before))[:2000]:
+                self.command(each, file, front | before, found.variables, depth + 1)
+            return
         framework, claim = launched(words)
         if claim.sure == Sure.NOT:
             return
         start = claim.start
-        self.counted(flags(words[:start], {}, "-")[0])
-        found, bare = flags(words[start:], framework.fields, framework.separator)
-        entries = framework.entries(found, bare, words)
-        self.counted(entries)
-        self.add(framework, entries, "", words[0].line, SHELL)
+        launcher = flags(words[:start], {}, "-")
+        program = next((w.text.split("/")[-1] for w in words[:start] if w.text.split("/")[-1] in SHORT), "")
+        self.counted(named_short(launcher.found, program))
+        found = flags(words[start:], framework.fields, framework.separator)
+        entries = framework.entries(found.found, found.bare, words)
+        self.counted([e for e in entries if e.key not in framework.fields])
+        known = variables | {name: [word] for name, word in front.items()}
+        entries = [*of_environment(framework, known), *entries]
+        for name, word in [*launcher.unknown, *found.unknown]:
+            counts = name.replace("_", "-") in (*PER_NODE, *NODES, *ALL)
+            if word.why and (not name or counts or name in framework.fields or name in framework.unmodelled):
+                self.faults.append(word.why._replace(file=file))
+        visible = containers.visible({name: [word] for name, word in front.items()}, file)
+        self.add(framework, entries, "", words[0].line, SHELL, {VISIBLE: visible} if visible else {})
+
+    def releases(self, words: list[Word]) -> None:
+        """Keep which releases ``pip install vllm==0.8.5`` installs."""
+        if any(word.text == "install" for word in words[:6]):
+            for word in words[:200]:
+                name, equals, release = word.text.partition("==")
+                if equals and len(release) < 40:
+                    self.installed[name.split("[")[0]] = Entry(name, release, "", word.line)
+
+
+class Loose(NamedTuple):
+    """A file of settings, and the name by which a command asks for it; none where it has no owner."""
+
+    source: Source
+    notation: str
+    entries: list[Entry]
+    file: str
+
+
+def base(path: str) -> str:
+    """A path's last part."""
+    return path.rsplit("/", 1)[-1]
+
+
+def _name(fields: dict[str, Field], key: str) -> str:
+    return fields[key].name if key in fields else ""
+
+
+def flat(entries: list[Entry], separator: str) -> list[Entry]:
+    """The entries of a file whose keys are flags: what is nested is one value, as a flag has it."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        top, _, below = entry.key.partition(".")
+        key = top.replace("-", separator).replace("_", separator)
+        if not below:
+            found[key] = entry._replace(key=key)
+            continue
+        words = entry.value if below.isdigit() else f"{below}: {entry.value}"
+        before = found.get(key)
+        joined = f"{before.value} {words}" if before and before.start < 0 else words
+        found[key] = entry._replace(key=key, value=joined, start=-1, stop=-1)
+    return list(found.values())
+
+
+def entry_words(image: str, line: int) -> list[Word]:
+    """The words that an image's own program stands for; none where no framework knows it."""
+    for each in frameworks().values():
+        if any(containers.is_of(image, name) for name in each.images):
+            return [Word((Bit(word, line),)) for word in each.image_runs]
+    return []
+
+
+def of_environment(framework: Framework, variables: dict[str, list[Word]]) -> list[Entry]:
+    """Variables that a framework reads, as entries."""
+    found = []
+    for name, words in variables.items():
+        known = name in framework.fields or name in framework.environment or name in framework.unmodelled
+        if known and words and words[0].known:
+            found.append(Entry(name, " ".join(w.text for w in words), "", words[0].line, *words[0].span()))
+    return found
+
+
+def named_short(entries: list[Entry], program: str) -> list[Entry]:
+    """A launcher's flags by their long names; ``--gres=gpu:h100:8`` and ``--gpus-per-node=h100:8`` as
+    counts."""
+    short = SHORT.get(program, {})
+    found = []
+    for entry in entries:
+        key, last = short.get(entry.key, entry.key), entry.value.split(":")[-1]
+        if key == "gres" and entry.value.startswith("gpu"):
+            each = last if last.isdigit() else "1"
+            found.append(entry._replace(key="gpus-per-node", value=each, start=-1, stop=-1))
+        elif ":" in entry.value and last.isdigit() and key in (*PER_NODE, *TOTAL):
+            found.append(entry._replace(key=key, value=last, start=-1, stop=-1))
+        else:
+            found.append(entry._replace(key=key))
+    return found
 
 
 def notation_of(text: str) -> str:
@@ -202,9 +470,12 @@ def notation_of(text: str) -> str:
     plain = all(c.isalnum() or c in "_.-\"' " for c in starts) and (
         ":" in bare[0] or bare[0] == "---" or bare[0][0] == "-"
     )
-    if keys and keys + items >= 0.6 * len(bare) and plain and not bare[0].startswith(("--", "export ")):
+    if not plain or not keys or bare[0].startswith(("--", "export ")):
+        return SHELL
+    if keys + items >= 0.6 * len(bare):
         return YAML
-    return SHELL
+    roots, faults = yaml.documents(Source("", text))  # a script may stand inside it
+    return YAML if not faults and any(root.kind == yaml.MAP for root in roots) else SHELL
 
 
 def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
@@ -237,15 +508,24 @@ def is_config(notation: str, entries: list[Entry], claimed: bool) -> bool:
     )
 
 
-def inside(words: list[shell.Word]) -> list[shell.Word]:
-    """The words of what ``bash -c "…"`` is given, each with its place; other commands as they are."""
-    for shell_word, option, script in zip(words, words[1:], words[2:]):
-        if shell_word.text.rsplit("/", 1)[-1] in ("bash", "sh") and option.text in ("-c", "-lc"):
-            return shell.split(script)
-    return words
+def inside(words: list[Word]) -> Word | None:
+    """What ``bash -c "…"`` is given, or another program that runs its last word; None for other commands."""
+    for at, word in enumerate(words[:-1]):
+        script = words[at + 1]
+        name = base(word.text)
+        if name in ("bash", "sh", "zsh"):
+            for option, behind in zip(words[at + 1 :], words[at + 2 :]):
+                if not option.text.startswith("-"):
+                    break
+                if option.text[1:2] != "-" and option.text.endswith("c"):
+                    return behind
+        if script.text.startswith("--wrap="):
+            return containers.rest(script, len("--wrap="))
+    last = words[-1]
+    return last if base(words[0].text) in REMOTE and " " in last.text.strip() else None
 
 
-def launched(words: list[shell.Word]) -> tuple[Framework, Claim]:
+def launched(words: list[Word]) -> tuple[Framework, Claim]:
     """The framework that is surest that a command starts it, and how sure it is."""
     texts = [word.text for word in words[:5000]]
     keys = {text.split("=", 1)[0].lstrip("-").replace("-", "_") for text in texts if text.startswith("-")}
@@ -256,18 +536,28 @@ def launched(words: list[shell.Word]) -> tuple[Framework, Claim]:
     return max(found, key=lambda pair: pair[1].sure)
 
 
-def flags(
-    words: list[shell.Word], table: dict[str, Field], separator: str
-) -> tuple[list[Entry], list[Entry]]:
+class Flags(NamedTuple):
+    """The arguments of a command: its flags, the words that belong to none, and what is not known of both,
+    by the flag's name."""
+
+    found: list[Entry]
+    bare: list[Entry]
+    unknown: list[tuple[str, Word]]
+
+
+def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
     """The arguments ``--key value``, ``--key=value`` and ``-k value`` as entries; and the words that belong
     to none. A flag of the table that is a truth takes no word but true or false."""
     found: list[Entry] = []
     bare: list[Entry] = []
+    unknown: list[tuple[str, Word]] = []
     at = 0
     while at < len(words):
         word, text = words[at], words[at].text
         at += 1
         if not text.startswith("-") or _number(text):
+            if word.why and (word.known or not text):
+                unknown.append(("", word))
             bare.append(Entry("", text, "", word.line, *word.span()))
             continue
         key, equals, value = text.partition("=")
@@ -281,7 +571,7 @@ def flags(
         span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
         if not equals:
             kind = table[name].kind if name in table else ""
-            values: list[shell.Word] = []
+            values: list[Word] = []
             while at < len(words) and (not words[at].text.startswith("-") or _number(words[at].text)):
                 if kind == FLAG and words[at].text.lower() not in (*TRUE, *FALSE):
                     break
@@ -293,12 +583,17 @@ def flags(
             if values:
                 line = values[0].line
                 span = values[0].span() if len(values) == 1 else (-1, -1)
-            if any(not v.known for v in values) and not value:
+            for each in values:
+                if each.why and (each.known or not value or kind != "text"):
+                    unknown.append((name, each))
+            if any(not v.known for v in values) and (not value or kind in (WHOLE, NUMBER)):
                 continue
-        elif not word.known and not value:
-            continue
+        elif word.why:
+            unknown.append((name, word))
+            if not word.known and not value:
+                continue
         found.append(Entry(name, value, "", line, span[0], span[1], at_key))
-    return found, bare
+    return Flags(found, bare, unknown)
 
 
 def _number(text: str) -> bool:
@@ -309,21 +604,26 @@ def _number(text: str) -> bool:
 def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     """The launch that these texts describe."""
     given, faults = sources(texts)
-    gathered = Gathered()
-    for source in given:
-        before = [len(gathered.found), len(gathered.faults)]
+    several = [(notation_of(source.text) != SHELL, source.given, source.start, source) for source in given]
+    gathered = Gathered(only_set([one[3] for one in several if not one[0]]))
+    quiet: list[Source] = []  # texts that launch nothing
+    for one in sorted(several, key=lambda one: one[:3]):
+        source = one[3]
+        before = [len(gathered.found), len(gathered.faults), len(gathered.loose)]
         gathered.source(source)
         for at in range(before[0], len(gathered.found)):
             gathered.found[at] = _placed(gathered.found[at], source.name)
         gathered.counts = {k: e._replace(file=e.file or source.name) for k, e in gathered.counts.items()}
-        if (
-            source.text.strip()
-            and before == [len(gathered.found), len(gathered.faults)]
-            and source not in gathered.configs
-        ):
-            gathered.faults.append(
-                Fault(source.name, source.first_line, "nothing here launches anything that is known")
-            )
+        after = [len(gathered.found), len(gathered.faults), len(gathered.loose)]
+        if source.text.strip() and before == after and source not in gathered.configs:
+            quiet.append(source)
+    gathered.settle()
+    gathered.found = sorted(gathered.found, key=lambda one: LATER.index(one.notation))
+    named = any(base(source.name) in gathered.files for source in given)
+    for source in sorted(quiet, key=lambda one: (one.name, one.start)):
+        if not (gathered.found and (named or only_set([source]))):
+            words = "nothing here launches anything that is known"
+            gathered.faults.append(Fault(source.name, source.first_line, words))
     faults += gathered.faults
     firsts: dict[str, Fragment] = {}
     for found in gathered.found:
@@ -333,6 +633,7 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
         one for one in several if all(o is one or o.framework.key in one.framework.beside for o in several)
     ]
     if len(several) > 1 and not mains:
+        several = sorted(several, key=lambda one: (one.file, one.line))
         told = ", ".join(f"{one.framework.name} ({one.file}:{one.line})" for one in several)
         faults.append(
             Fault("", 0, f"these texts are for {len(several)} frameworks: {told}; check one at a time")
@@ -354,6 +655,17 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     return LaunchReading(launch, faults, given)
 
 
+def only_set(scripts: list[Source]) -> dict[str, list[Word]]:
+    """The variables of texts that do nothing but set them, such as a .env beside a compose file."""
+    found: dict[str, list[Word]] = {}
+    for source in sorted(scripts, key=lambda one: one.given):
+        if len(source.text) < 20_000 and "=" in source.text:
+            script = shell.read(source)
+            for name, words in [] if script.commands else script.variables.items():
+                found[name] = [Word(tuple(Bit(b.text, 0) for b in w.bits), w.known, w.why) for w in words]
+    return found
+
+
 def _placed(found: Fragment, name: str) -> Fragment:
     entries = [e if e.file else e._replace(file=name) for e in found.entries]
     return found._replace(entries=entries, file=found.file or name)
@@ -363,23 +675,32 @@ def _launch(
     gathered: Gathered, draft: Draft, framework: Framework, gpus: int | None, faults: list[Fault]
 ) -> Launch:
     several = [f for f in gathered.found if f.framework is framework]
-    if framework.serves and len(several) > 1:
-        words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
-        faults.append(Fault(several[1].file, several[1].line, words))
-        several = several[:1]
+    commands = [f for f in several if f.notation == SHELL]
+    if framework.serves and len(commands) > 1 and not framework.in_parts:
+        words = f"{len(commands)} servers are started here: the one of line {commands[0].line} is checked"
+        faults.append(Fault(commands[1].file, commands[1].line, words))
+        several = [f for f in several if f.notation != SHELL or f is commands[0]]
     for found in several:
-        draft.read(found.entries, framework.fields, framework.unmodelled)
+        draft.read(found.entries, framework.fields | framework.environment, framework.unmodelled)
+    if framework.package in gathered.installed:
+        draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:
         if found.framework is not framework:
             framework.read_beside(draft, found.entries)
     model = _model(gathered, draft, framework)
     if model.depth > MOST_LAYERS:
         raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
-    count = 0 if framework.serves else count_of(gathered.counts, draft, gpus, framework)
+    counts = several[0].counts | gathered.counts
+    if VISIBLE in several[0].counts:
+        counts[VISIBLE] = several[0].counts[VISIBLE]
+    if framework.takes_all:
+        count = gpus or (int(counts[VISIBLE].value) if VISIBLE in counts else 1)
+    else:
+        count = 0 if framework.serves else count_of(counts, draft, gpus, framework)
     meant = framework.read(draft, model, count)
     count = meant.gpus
     if meant.server:
-        there = gpus or (int(gathered.counts[VISIBLE].value) if VISIBLE in gathered.counts else count)
+        there = gpus or said_of({k: e for k, e in counts.items() if k not in (*ALL, "ntasks")})[0] or count
         if count > there:
             draft.refuse(
                 f"ValueError: World size ({count}) is larger than the number of available GPUs ({there}) "
@@ -398,6 +719,8 @@ def _launch(
         meant.job,
         meant.layout,
         meant.server,
+        meant.roles,
+        meant.leaves,
         tuple(
             sorted(
                 (s for s in draft.settings.values() if s.name in draft.used), key=lambda s: (s.file, s.line)
@@ -427,19 +750,27 @@ def _of_config(source: Source) -> Model:
         raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
 
 
+def said_of(counts: dict[str, Entry]) -> tuple[int, list[Entry]]:
+    """How many GPUs the texts say that there are, and where they say it; 0 where they do not."""
+    every = next((counts[key] for key in ALL if key in counts), None)
+    each = next((counts[key] for key in (*PER_NODE, VISIBLE) if key in counts), None)
+    nodes = next((counts[key] for key in NODES if key in counts), None)
+    total = next((counts[key] for key in TOTAL if key in counts), None)
+    if every:
+        return int(every.value), [every]
+    if each:
+        return int(each.value) * int(nodes.value if nodes else 1), [each, nodes] if nodes else [each]
+    return (int(total.value), [total]) if total else (0, [])
+
+
 def count_of(counts: dict[str, Entry], draft: Draft, gpus: int | None, framework: Framework) -> int:
     """How many GPUs: as asked, as the launcher says, or as few as the layout takes."""
-    each = next((counts[key] for key in PER_NODE if key in counts), None)
+    said, used = said_of(counts)
     nodes = next((counts[key] for key in NODES if key in counts), None)
-    every = next((counts[key] for key in ALL if key in counts), None)
-    if not each and not every and VISIBLE in counts:
-        each = counts[VISIBLE]
-    said = int(every.value) if every else int(each.value) * int(nodes.value if nodes else 1) if each else 0
     if gpus is not None:
         if said and said != gpus:
             draft.assume("gpus", gpus, f"as asked; the texts say {said}")
         return gpus
-    used = [entry for entry in ((every,) if every else (each, nodes)) if entry]
     if said:
         if said > MOST_GPUS:
             raise ValueError(f"the texts ask for {said:,} GPUs, where at most {MOST_GPUS:,} can be")

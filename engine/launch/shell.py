@@ -2,12 +2,16 @@
 
 Understood are continued lines, comments, both kinds of quotes, variables (set in the script, exported, with a
 default, appended to), arrays, whole-number arithmetic and here-documents. What only running could tell (the
-output of a command, an argument of the script, a variable from outside) becomes an unknown word, and the line
-says so. Both branches of a condition are read, one after the other, and the later one wins.
+output of a command, an argument of the script, a variable from outside) becomes an unknown word that keeps
+its reason, which is told only where the word would have mattered. Both branches of a condition are read, one
+after the other, and the later one wins; of a loop its first turn is.
+
+``within`` reads a text that is a part of something else: the one behind ``bash -c``, or in a YAML file.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,6 +28,7 @@ SETTERS = frozenset(("export", "declare", "local", "readonly", "typeset", "env")
 NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 DIGITS = frozenset("0123456789")
 SPACE = " \t\r\n"
+INSIDE = 10**8  # above every place in a text
 
 
 class Bit(NamedTuple):
@@ -41,6 +46,7 @@ class Word:
 
     bits: tuple[Bit, ...]
     known: bool = True  # false where a part of it could only be known by running the script
+    why: Fault | None = None  # what is not known, or what was taken where there is a choice
 
     @property
     def text(self) -> str:
@@ -65,57 +71,97 @@ class Word:
         return -1, -1
 
 
-def split(word: Word) -> list[Word]:
-    """A word that is a command line itself, cut where it has spaces or line ends, without quotes."""
-    found: list[Word] = []
-    bits: list[Bit] = []
-    for bit in word.bits:
-        begun, line = 0, bit.line
-        for at, c in enumerate(bit.text + " "):
-            ends = at == len(bit.text)
-            if c not in SPACE and not ends:
-                continue
-            if at > begun:
-                start = bit.start + begun if bit.start >= 0 else -1
-                bits.append(Bit(bit.text[begun:at].strip("\"'"), line, start))
-            if not ends and bits:
-                found.append(Word(tuple(bits)))
-                bits = []
-            line += c == "\n"
-            begun = at + 1
-    return [*found, Word(tuple(bits))] if bits else found
-
-
 @dataclass
 class Script:
     """What a script says: its commands, its arrays and variables, and the files that it writes itself."""
 
     commands: list[list[Word]] = field(default_factory=list)
+    before: list[dict[str, Word]] = field(default_factory=list)  # what is set in front of each command
     variables: dict[str, list[Word]] = field(default_factory=dict)
     written: list[Source] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    unknown: list[Fault] = field(default_factory=list)  # what could only be known by running it
 
 
-def read(source: Source) -> Script:
-    """The script of a source."""
-    return _Reader(source).run()
+def read(source: Source, variables: dict[str, list[Word]] | None = None) -> Script:
+    """The script of a source; ``variables`` are set before it begins."""
+    return _Reader(source, variables or {}).run()
+
+
+def within(name: str, word: Word, variables: dict[str, list[Word]] | None = None) -> Script:
+    """The script that a word is, with the places of its own words in the text around it."""
+    script = read(Source(name, word.text, INSIDE, INSIDE), variables)
+    places = _Places(word)
+    script.commands = [[places.word(each) for each in words] for words in script.commands]
+    script.before = [{key: places.word(each) for key, each in one.items()} for one in script.before]
+    script.variables = {key: [places.word(each) for each in words] for key, words in script.variables.items()}
+    script.faults = [places.fault(each) for each in script.faults]
+    script.unknown = [places.fault(each) for each in script.unknown]
+    return script
+
+
+class _Places:
+    """Where the characters of a word stand in the text that it is a part of. Places and lines of the word's
+    own script are counted from INSIDE on, so that they are told from those of variables from around it."""
+
+    def __init__(self, word: Word) -> None:
+        self.bits = [bit for bit in word.bits if bit.text]
+        self.offsets: list[int] = []
+        self.begins = [0]  # where each line of the word begins
+        at = 0
+        for bit in self.bits:
+            self.offsets.append(at)
+            for place, c in enumerate(bit.text):
+                if c == "\n":
+                    self.begins.append(at + place + 1)
+            at += len(bit.text)
+
+    def of(self, offset: int) -> tuple[Bit, int]:
+        """The piece in which a character stands, and its place in that."""
+        which = bisect_left(self.offsets, offset + 1) - 1
+        return self.bits[which], offset - self.offsets[which]
+
+    def line(self, line: int) -> int:
+        """A line as counted around the word."""
+        if line < INSIDE or not self.bits:
+            return line
+        bit, at = self.of(self.begins[min(line - INSIDE, len(self.begins) - 1)])
+        return bit.line + bit.text.count("\n", 0, at)
+
+    def bit(self, bit: Bit) -> Bit:
+        if bit.start < INSIDE or not self.bits:
+            return bit._replace(line=self.line(bit.line))
+        around, at = self.of(bit.start - INSIDE)
+        whole = around.start >= 0 and at + len(bit.text) <= len(around.text)
+        line = around.line + around.text.count("\n", 0, at)
+        return Bit(bit.text, line, around.start + at if whole else -1, bit.quoted)
+
+    def fault(self, fault: Fault) -> Fault:
+        return fault._replace(line=self.line(fault.line))
+
+    def word(self, word: Word) -> Word:
+        why = self.fault(word.why) if word.why else None
+        return Word(tuple(self.bit(bit) for bit in word.bits), word.known, why)
 
 
 class _Reader:
     """Goes through the text once. ``words`` is the command at hand, ``bits`` the word at hand."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, variables: dict[str, list[Word]]) -> None:
         self.source, self.text = source, source.text
         self.at, self.line = 0, source.first_line
-        self.script = Script()
+        self.script = Script(variables=dict(variables))
         self.words: list[Word] = []
         self.bits: list[Bit] = []
         self.known, self.open = True, False  # whether a word can be known, and whether one has begun
+        self.why: Fault | None = None
         self.size = self.made = 0
-        self.documents: list[str] = []
+        self.documents: list[tuple[str, bool]] = []  # the mark, and whether it is in quotes
+        self.command: list[Word] = []  # the last one, and the file that it writes
+        self.target = self.file = ""
         self.unknown: set[str] = set()
         self.joined_at = 0  # the last line that continues the one before it
-        self.comment = self.commented = 0  # lines of comments that end a continued command, and that have
+        self.cut = self.before = ""  # what ends a continued command, and what has ended the one before
 
     def run(self) -> Script:
         text = self.text
@@ -166,7 +212,7 @@ class _Reader:
         elif c == "#" and not self.open:
             continued = bool(self.words) and self.joined_at == self.line
             self.take(self.line_end() - self.at)
-            self.comment = self.line if continued else 0
+            self.cut = f"the comment in line {self.line}" if continued else ""
         elif c == "\n":
             self.end_command()
             self.take()
@@ -202,6 +248,9 @@ class _Reader:
             self.take(width)
             self.joined_at = self.line
         else:
+            behind = self.text[self.at + 1 : self.line_end()]
+            if behind[:1] in (" ", "\t") and (not behind.strip() or behind.strip()[0] == "#"):
+                self.cut = f"the blank behind the backslash in line {self.line}"
             self.take()
             begin, line = self.at, self.line
             self.add(Bit(self.take(), line, self.source.start + begin, True))
@@ -246,11 +295,11 @@ class _Reader:
     def not_known(self, what: str) -> None:
         self.open, self.known = True, False
         what = one_line(what, 60)
+        fault = Fault(self.source.name, self.line, f"{what} is not known without running the script")
+        self.why = self.why or fault
         if what not in self.unknown:
             self.unknown.add(what)
-            self.script.faults.append(
-                Fault(self.source.name, self.line, f"{what} is not known without running the script")
-            )
+            self.script.unknown.append(fault)
 
     def dollar(self, quoted: bool) -> None:
         ahead = self.text[self.at + 1 : self.at + 3]
@@ -301,6 +350,12 @@ class _Reader:
                 self.default(default, quoted)
                 return
             rest = ""
+        if rest[:2] == ":+" or rest[:1] == "+":
+            if values is not None:
+                self.default(rest[2:] if rest[0] == ":" else rest[1:], quoted)
+            return
+        if rest[:2] == ":?" or rest[:1] == "?":
+            rest = ""
         if name == "" and rest.startswith("#"):
             many = self.script.variables.get(rest[1:].split("[")[0])
             self.not_known(f"${{{inside}}}") if many is None else self.add(Bit(str(len(many)), self.line))
@@ -319,8 +374,10 @@ class _Reader:
             if number:
                 self.end_word()
             self.known = self.known and word.known
+            self.why = self.why or word.why
             self.open = self.open or quoted or several
-            for bit in word.bits:
+            for each in word.bits:
+                bit = each if each.line else each._replace(line=self.line)  # 0 is in another text
                 self.add(bit) if quoted or several else self.split(bit)
 
     def default(self, words: str, quoted: bool) -> None:
@@ -355,9 +412,9 @@ class _Reader:
     # -- words and commands ------------------------------------------------------------------------------
     def end_word(self) -> None:
         if self.open:
-            self.words.append(Word(tuple(self.bits), self.known))
+            self.words.append(Word(tuple(self.bits), self.known, self.why))
             self.made += 1
-        self.bits, self.known, self.open = [], True, False
+        self.bits, self.known, self.open, self.why = [], True, False, None
 
     def array(self) -> bool:
         """``NAME=( … )`` or ``NAME+=( … )``; whether there was one."""
@@ -397,19 +454,23 @@ class _Reader:
             rest = self.text[self.at : self.line_end()].lstrip()
             mark = rest.split(" ")[0].split(">")[0].strip()
             self.take(self.text.find(mark, self.at) + len(mark) - self.at if mark else 0)
-            self.documents.append(mark.strip("'\"\\"))
+            self.documents.append((mark.strip("'\"\\"), mark[:1] in ("'", '"', "\\")))
         else:
+            writes = c == ">"
             while self.text[self.at : self.at + 1] in ("<", ">", "&") and self.at < len(self.text):
                 self.take()
             while self.text[self.at : self.at + 1] in (" ", "\t") and self.at < len(self.text):
                 self.take()
+            begin = self.at
             while self.at < len(self.text) and self.text[self.at] not in " \t\r\n;&|()<>":
                 self.take()
+            if writes and self.at > begin:
+                self.file = self.text[begin : self.at].strip("'\"")
 
     def here_documents(self) -> None:
         """What stands before the mark, as a source of its own with its variables filled in."""
         documents, self.documents = self.documents, []
-        for mark in documents:
+        for mark, plain in documents:
             first, begin, body = self.line, self.at, []
             while self.at < len(self.text):
                 line = self.text[self.at : self.line_end()]
@@ -417,10 +478,12 @@ class _Reader:
                 if line.strip() == mark:
                     break
                 body.append(line)
-            text = self.filled("\n".join(body))
+            text = "\n".join(body) if plain else self.filled("\n".join(body))
             same = text == "\n".join(body)
             start = self.source.start + begin if same else -(10**9)
-            self.script.written.append(Source(self.source.name, text, first, start, self.source.given))
+            self.script.written.append(
+                Source(self.source.name, text, first, start, self.source.given, self.target)
+            )
 
     def filled(self, text: str) -> str:
         """A here-document with the variables that are known."""
@@ -433,26 +496,39 @@ class _Reader:
     def end_command(self) -> None:
         self.end_word()
         words, self.words = self.words, []
+        self.target, self.file = self.file, ""
+        if len(words) > 3 and words[0].text == "for" and words[2].text == "in":
+            self.turn(words[1].text, words[3])
         while words and words[0].text in KEYWORDS:
             words = words[1:]
         setting = words and words[0].text in SETTERS
         rest = words[1:] if setting else words
+        while rest and setting and words[0].text == "env" and rest[0].text.startswith("-"):
+            rest = rest[2:] if rest[0].text == "-u" else rest[1:]
+        before: dict[str, Word] = {}
         while rest and self.assigned(rest[0]):
+            name = rest[0].text.split("=", 1)[0].rstrip("+")
+            before[name] = self.script.variables[name][0]
             rest = rest[1:]
         if setting and words[0].text != "env":
             return
         if rest:
-            if self.commented and rest[0].text.startswith("-"):
-                self.script.faults.append(
-                    Fault(
-                        self.source.name,
-                        rest[0].line,
-                        f"the comment in line {self.commented} ends the command: what follows it is not "
-                        "passed to it",
-                    )
-                )
-            self.commented, self.comment = self.comment, 0
+            if rest[0].text in ("tee", "bash", "sh", "sbatch"):
+                named = [w.text for w in rest[1:] if not w.text.startswith("-")]
+                self.target = self.target if rest[0].text == "tee" and not named else [*named, "x.sh"][0]
+            if self.before and rest[0].text.startswith("-"):
+                words = f"{self.before} ends the command: what follows it is not passed to it"
+                self.script.faults.append(Fault(self.source.name, rest[0].line, words))
+            self.before, self.cut = self.cut, ""
             self.script.commands.append(rest)
+            self.script.before.append(before)
+
+    def turn(self, name: str, first: Word) -> None:
+        """The variable of a loop, in the first of its turns."""
+        if name and set(name) <= NAME:
+            words = f"of the loop over {name} its first turn is read, with {first.text[:40]}"
+            why = first.why or Fault(self.source.name, first.line, words)
+            self.script.variables[name] = [Word(first.bits, first.known, why)]
 
     def assigned(self, word: Word) -> bool:
         """``NAME=value`` or ``NAME+=value``, which is kept; whether it was one."""
@@ -470,7 +546,9 @@ class _Reader:
                 bits.append(Bit(bit.text[gone:], bit.line, start, bit.quoted))
         before = self.script.variables.get(name, []) if more else []
         joined = tuple(b for w in before for b in w.bits) + tuple(bits)
-        self.script.variables[name] = [Word(joined, word.known and all(w.known for w in before))]
+        whys = [w.why for w in (*before, word) if w.why]
+        known = word.known and all(w.known for w in before)
+        self.script.variables[name] = [Word(joined, known, whys[0] if whys else None)]
         return True
 
 

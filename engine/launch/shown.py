@@ -41,6 +41,7 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
     if over is not None:
         found.append(f"  {over_a_step.words(over, report.capacity_bytes)}")
     found += rate(report)
+    found += reach(report)
     if report.refused:
         found += ["", "What the framework will say:"]
         found += [f"  {_at(r.file, r.line)}{r.error}" for r in report.refused]
@@ -90,6 +91,8 @@ def headline(report: Report) -> str:
         return f"{name}: fits, with room for {room.tokens:,} tokens in its cache."
     if report.partly:
         return f"{name}: does not fit: the weights alone take {held} of each GPU, of {limit}."
+    if report.verdict == TOO_LARGE and report.refused:
+        return f"{name}: does not fit: {report.refused[0].error}"
     if report.verdict == CLOSE:
         low, high = (gib(size) for size in report.total_band_bytes)
         side = "a little less" if report.fits else "more"
@@ -129,6 +132,9 @@ def bars(report: Report) -> list[str]:
     for name, size in report.parts.items():
         found.append(f"  {name:<12}{gib(size):>11}  {'█' * round(WIDTH * size / top)}".rstrip())
     found.append(f"  {'all':<12}{gib(report.total_bytes):>11}  of {gib(report.capacity_bytes)}")
+    if report.stages:
+        each = [f"{name} {gib(size)}" for name, size in report.stages.items()]
+        found.append(f"  By stage of the pipeline: {', '.join(each)}")
     if report.estimate:
         low, high = report.total_band_bytes
         found.append(f"  80 % of comparable runs lie between {gib(low)} and {gib(high)}")
@@ -138,6 +144,8 @@ def bars(report: Report) -> list[str]:
 def rate(report: Report) -> list[str]:
     """Seconds of a step or tokens a second, with the band, and what lies outside of the calibration."""
     found = []
+    if report.launch and report.launch.roles:
+        return ["", "The time of a step is not said: how long answers take to write is not modelled."]
     if report.estimate:
         e = report.estimate
         low, high = (human(seconds, "seconds") for seconds in e.band_s)
@@ -166,6 +174,20 @@ def rate(report: Report) -> list[str]:
         if "gpu" in report.extrapolates and by != "measured":
             found.append(f"No kernels were timed on this GPU: shares of its data sheet, {by}")
     return found
+
+
+def reach(report: Report) -> list[str]:
+    """How far it could go as it stands, in a line; nothing where that was not asked."""
+    launch, of = report.launch, report.reach
+    if launch is None or of is None or not (of.longest or of.users or of.card):
+        return []
+    what = "request" if launch.server else "sequence"
+    told = [f"the longest {what} that fits has {of.longest:,} tokens" if of.longest else f"no {what} fits"]
+    if launch.server and of.users:
+        told.append(f"of the greatest length {of.users:,} fit at once")
+    if of.card:
+        told.append(f"the smallest card that holds it is the {catalog.all_gpus()[of.card].name}")
+    return ["", f"As it stands, {'; '.join(told)}."]
 
 
 def best_headline(report: Report) -> str:

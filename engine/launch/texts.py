@@ -26,6 +26,7 @@ class Source:
     first_line: int = 1
     start: int = 0
     whole: str = ""  # the text that was given, for one that is a part of it
+    file: str = ""  # what a script writes this part to
 
     @property
     def given(self) -> str:

@@ -8,17 +8,20 @@ from itertools import combinations, islice
 from engine import catalog
 from engine.base import printing
 from engine.calibration import bands
+from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
-from engine.launch import changes, planned, reading
+from engine.launch import beside, changes, planned, reading
+from engine.launch import reach as far
 from engine.launch.changes import Edited
+from engine.launch.reach import Reach
 from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import inference, wide
+from engine.serving import in_file, inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -35,10 +38,13 @@ USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
+TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
+LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
-ALSO = ("changes", "best")  # what takes longer than the verdict
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory."
+ALSO = ("changes", "best", "reach")  # what takes longer than the verdict
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,10 @@ class ServerRoom:
     tokens: int  # of all requests on a replica together
     needed_bytes: float  # of one request of the greatest length, on each GPU
     longest: int  # the longest request that the cache holds
+    blocks: int = 0  # of the cache, where states lie in them too
+    less: float = 0.0  # bytes by which what is beside the cache may be less …
+    more: float = 0.0  # … and more
+    short_bytes: float = 0.0  # more than the GPU has, while weights are loaded or graphs captured
 
 
 @dataclass(frozen=True)
@@ -99,11 +109,15 @@ class Report(printing.Printed):
     estimate: Estimate | None = None
     room: ServerRoom | None = None
     served: Served | None = None
+    stages: dict[str, float] | None = (
+        None  # bytes of a GPU of each kind of pipeline stage, where there are some
+    )
     partly: bool = False  # the parts are only those that are sure, and already too large
     extrapolates: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     best: Estimate | None = None
     best_text: str = ""
+    reach: Reach | None = None  # how far it could go, where that was asked
 
     @property
     def fits(self) -> bool:
@@ -167,6 +181,7 @@ class Report(printing.Printed):
             "refused": [{"error": r.error, "file": r.file, "line": r.line} for r in self.refused],
             "memory_bytes": self.parts,
             "total_bytes": self.total_bytes,
+            "stage_bytes": self.stages,
             "capacity_bytes": self.capacity_bytes,
         }
         if self.estimate:
@@ -192,6 +207,7 @@ class Report(printing.Printed):
             }
         best = self.best
         result |= {
+            "reach": self.reach.as_dict() if self.reach else None,
             "extrapolates": list(self.extrapolates),
             "changes": [change.as_dict() for change in self.changes],
             "best": {
@@ -249,6 +265,8 @@ def check_launch(
         return found
     if "changes" in also:
         found = replace(found, changes=_changes(found, given, gpu, gpus))
+    if "reach" in also and not isinstance(gpu, (Machine, Gpu)):
+        found = replace(found, reach=far.of(found, judged))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
         if (
@@ -321,16 +339,27 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         total = total + held["adam_step"]
     if launch.unmodelled:
         return unless_sure(launch, report, float(held["weights"]))
+    refused = launch.refused
+    if launch.roles:
+        held = beside.moments(launch, at, held).fullest
+        total = sum(held.values())
+        for role in launch.roles:
+            if role.name == "rollout" and beside.too_small(role, at.gpu):
+                takes = beside.weights_bytes(role) / GIB
+                words = f"the engine's weights take {takes:.1f} GiB of each GPU, more than its share of it"
+                said = f"ValueError: No available memory for the cache blocks: {words}."
+                refused = (*refused, Refused(said))
     low, high = bands.band("memory")
     sure = FITS if high * total <= capacity else TOO_LARGE if low * total > capacity else CLOSE
     return replace(
         report,
-        verdict=ILLEGAL if launch.refused else sure,
-        refused=launch.refused,
+        verdict=ILLEGAL if launch.refused else TOO_LARGE if refused else sure,
+        refused=refused,
         parts={name: float(size) for name, size in held.items()},
         total_bytes=float(total),
         capacity_bytes=float(capacity),
         passing_bytes=passing,
+        stages=found.bytes_by_stage if launch.layout.pp > 1 and not launch.roles else None,
         estimate=found,
         extrapolates=_outside(at, found.extrapolates),
     )
@@ -359,18 +388,26 @@ def _outside(at: Machine, names: tuple[str, ...]) -> tuple[str, ...]:
 def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> Report:
     """A server, with its cache and a full batch of requests."""
     assert launch.server is not None
-    s, base = launch.server, _gpu(gpu)
+    base = _gpu(gpu)
+    s = frameworks()[launch.framework].settled(launch.server, base)
+    launch = replace(launch, server=s)
     precision, stored = launch.precision, s.weight_precision
     if not getattr(base, f"{precision}_flops_per_s", 0.0):  # weights are widened before the product
         precision = "bf16" if base.bf16_flops_per_s else "fp16"
         stored = stored or launch.precision
     at = machine_of(gpu, precision)
     room = room_of(launch, at, stored)
+    if s.yields or s.shortens:
+        launch, room = _yielded(launch, at, stored, room)
+        s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
+    if turns(launch, room):
+        launch = replace(launch, unmodelled=(*launch.unmodelled, Ignored("", "", "", 0, TURNS)))
     if launch.unmodelled:
-        return unless_sure(launch, report, room.parts["weights"])
+        return unless_sure(launch, replace(report, launch=launch), room.parts["weights"])
     report = replace(
         report,
+        launch=launch,
         verdict=ILLEGAL if launch.refused else TOO_LARGE if refused else FITS,
         refused=tuple(refused),
         parts=room.parts,
@@ -383,13 +420,39 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     prompt = min(PROMPT, max(1, s.longest // 2))
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
-    if batch < 1 or s.pp > 1 or s.dp > 1:
+    away = s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
+    if batch < 1 or s.pp > 1 or s.dp > 1 or away or not frameworks()[launch.framework].timed:
         return report
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
     )
     outside = (*answer.extrapolates, *(("adapters",) if s.adapters else ()))  # which take time, too
     return replace(report, served=answer, extrapolates=_outside(at, outside))
+
+
+def _yielded(
+    launch: Launch, at: Machine, stored: str | float | None, room: ServerRoom
+) -> tuple[Launch, ServerRoom]:
+    """What is launched where a program does without tokens of its context, and then without layers on the
+    GPUs, until the rest fits."""
+    s = launch.server
+    assert s is not None
+    depth = int(launch.model.depth)
+    if s.shortens and room.needed_bytes > room.cache_bytes:
+        s = replace(s, longest=max(min(s.longest, LEAST), room.longest // 256 * 256))
+        lowered = Assumed("longest", s.longest, "lowered until it fits")
+        others = tuple(one for one in launch.assumed if one.name != lowered.name)
+        launch = replace(launch, server=s, assumed=(*others, lowered))
+        room = room_of(launch, at, stored)
+    layers = depth
+    while s.yields and layers > 0 and room.needed_bytes > room.cache_bytes:
+        layers -= 1
+        launch = replace(launch, server=replace(s, on_gpu=layers / depth))
+        room = room_of(launch, at, stored)
+    if layers < depth:
+        words = f"of {depth}: as many as fit, if the host's memory holds the others"
+        launch = replace(launch, assumed=(*launch.assumed, Assumed("layers on the GPUs", layers, words)))
+    return launch, room
 
 
 def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
@@ -399,44 +462,62 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     s = launch.server
     assert s is not None
     size = shape(launch.model)
+    if s.formats:
+        stored = models.bytes_of_a_weight(launch.model, s.formats)
     weights = (
         wide.weight_bytes_per_gpu(launch.model, at, s.tp, s.dp, stored)
         if s.dp > 1
-        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.cut
     )
-    capacity = memory.capacity_bytes(at.gpu)
-    beside: dict[str, float] = {}
+    if s.bytes_each:
+        weights = in_file.weight_bytes(launch.model, s.bytes_each, s.on_gpu, s.experts_away, s.pp)
+    loaded = 2.0 * models.parameters(launch.model) / (s.tp * s.cut) if s.loaded_whole else 0.0
+    weights = max(0.0, float(weights) - s.on_host_bytes)
+    capacity = float(memory.capacity_bytes(at.gpu))
+    own = frameworks()[launch.framework].holds(s, launch.model, at.gpu)
+    weights = weights + own.beyond
+    beside = dict(own.inside)
     if s.adapters:
-        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.pp
+        slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.cut
         beside["adapters"] = float(slots)
     held = sum(beside.values()) + weights
-    rest = capacity - held - memory.FRAMEWORK_BYTES
-    cache = s.share * rest if s.of_rest else s.share * capacity - held - memory.FRAMEWORK_BYTES
-    value = memory.BYTES_PER_VALUE[s.kv_precision]
+    rest = capacity - held
+    cache = s.share * rest if s.of_rest else s.share * capacity - held
+    left = capacity - held - cache + own.spare
+    value = s.cached_bytes or memory.BYTES_PER_VALUE[s.kv_precision]
     each = float(memory.kv_bytes_per_token(size, value)) / (
-        float(inference.kv_shards(size, float(s.tp))) * s.pp
+        float(inference.kv_shards(size, float(s.tp))) * s.cut
     )
     needed = _request_bytes(size, s, value, s.longest)
-    states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
-    tokens = max(0, int((cache - states) // each))
+    longest, blocks = (s.longest if needed <= cache else _longest(size, s, cache, value)), 0
+    if own.in_blocks and paged.has_states(size):
+        of = paged.blocks(size, value, float(s.tp), s.cut)
+        blocks = max(0, int(cache // of.each_bytes))
+        needed = of.of_request(s.longest) * of.each_bytes
+        room = (blocks - of.states) // of.attention * of.tokens
+        tokens, longest = blocks // of.attention * of.tokens, min(s.longest, max(0, room))
+    else:
+        states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
+        tokens = max(0, int((cache - states) // each))
     return ServerRoom(
-        {
-            "weights": float(weights),
-            **beside,
-            "framework": memory.FRAMEWORK_BYTES,
-            "cache": max(0.0, float(cache)),
-        },
+        {"weights": weights, **beside, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest else s.share * capacity),
         float(cache),
         tokens,
         needed,
-        s.longest if needed <= cache else _longest(size, s, cache, value),
+        longest,
+        blocks,
+        own.less,
+        own.more,
+        max(loaded - capacity, own.graphs_outside - left if cache > 0 else 0.0),
     )
 
 
 def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
     """What a request of this many tokens keeps on a GPU."""
-    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.pp
+    if s.cache_away:
+        return 0.0
+    return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.cut * s.on_gpu
 
 
 def _longest(size, s: Server, cache: float, value: float) -> int:
@@ -449,11 +530,22 @@ def _longest(size, s: Server, cache: float, value: float) -> int:
     return low
 
 
+def turns(launch: Launch, room: ServerRoom) -> bool:
+    """Whether what is known to a factor alone decides if the cache is large enough."""
+    least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
+    return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
+
+
 def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:
     """The error with which a server ends that has too little room, in its words."""
     s = launch.server
     assert s is not None
-    said = frameworks()[launch.framework].too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    of = frameworks()[launch.framework]
+    said = of.too_small(s, room.longest, room.needed_bytes, room.cache_bytes)
+    if not said and room.blocks and room.blocks < s.requests:
+        said = of.too_many(s, room.blocks)
+    if not said and room.short_bytes > 0:
+        said = f"{OUT_OF_MEMORY} ({room.short_bytes / GIB:.2f} GiB more than there are)"
     place = next(((x.file, x.line) for x in launch.settings if x.name in ("longest", "share")), ("", 0))
     return [Refused(said, *place)] if said else []
 

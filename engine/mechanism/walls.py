@@ -73,13 +73,14 @@ def wall_ratios(
     budget_dollars: Real,
     recipe: Recipe | None = None,
     peak_flops_per_s: Real | None = None,
+    state_ranks: Real | None = None,
 ) -> Real:
-    """All four ratios on the last axis, in the order of WALLS. The peak is the GPU's bf16 peak unless
-    given."""
+    """All four ratios on the last axis, in the order of WALLS. The peak is the GPU's bf16 peak unless given,
+    and the state is cut over all GPUs, unless over ``state_ranks`` of them (1: a copy on each)."""
     peak = peak_with_fallback(gpu) if peak_flops_per_s is None else peak_flops_per_s
     return np.stack(
         np.broadcast_arrays(
-            memory_ratio(params, gpu, gpus, recipe),
+            memory_ratio(params, gpu, gpus if state_ranks is None else state_ranks, recipe),
             step_ratio(params, tokens_per_step, gpus, peak, mfu, target_step_s),
             deadline_ratio(params, tokens, gpus, peak, mfu, deadline_s),
             budget_ratio(params, tokens, peak, mfu, dollars_per_gpu_hour, budget_dollars),

@@ -298,6 +298,7 @@ WHY_OF_MATRICES = (
     "one pass over this GPU's share of the state, and what makes each of its matrices orthogonal"
 )
 
+STAGES = ("first", "second", "last")  # kinds of pipeline stages; those between are as the second
 MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
 
 
@@ -451,6 +452,20 @@ class Estimate(printing.Printed):
             "total": self.terms.total_bytes,
             "capacity": memory.capacity_bytes(self.at.gpu),
         }
+
+    @property
+    def bytes_by_stage(self) -> dict[str, float]:
+        """Bytes of a GPU of each kind of pipeline stage that there is; of the fullest alone without
+        stages."""
+        a = axes(self.job, self.layout, self.at.gpu.key)
+        if self.layout.pp == 1:
+            return {"every": float(self.terms.total_bytes)}
+        with check.trusted():
+            size = shape(self.model)
+            stages = stages_bytes(size, self.job, recipe_of(self.job), a, *sizes(size, a))
+        beside = float(overhead_bytes(self.job, a.zero))
+        found = {name: float(sum(held)) + beside for name, held in zip(STAGES, stages)}
+        return {name: size for name, size in found.items() if self.layout.pp > 2 or name != "second"}
 
     @property
     def _why(self) -> dict[str, str]:

@@ -622,6 +622,8 @@ def stages(
         working = working + adapters.unpacked_bytes(shape, job.adapter, a.tp)
     own = by.kernels != "library"
     logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, by.loss, by.loss_chunks, own)
+    if by.loss_share != 1.0:
+        logits = by.loss_share * logits
     first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
     alone = a.pp == 1.0
     if job.mtp:  # these modules are on the last stage, whose output layer and embedding they share

@@ -1,6 +1,6 @@
 """Thousands of spoilt launch files: each gets a report, in time, with a line for each thing that is wrong."""
 
-from tests.engine.launch.test_bad_input import answered, spoilt, texts
+from tests.engine.launch.test_bad_input import CONTAINERS, answered, spoilt, texts
 from tests.fuzz.cases import cases
 from tests.widgets.kit.compiler.test_in_page import held
 
@@ -13,6 +13,16 @@ def asked(random) -> tuple:
 def test_no_text_breaks_the_check():
     for given, gpus in cases(asked, 100):
         answered(given, gpus)
+
+
+def contained(random) -> str:
+    """A spoilt compose file, manifest, chart or line of docker."""
+    return spoilt(random, CONTAINERS)
+
+
+def test_no_file_of_containers_breaks_the_check():
+    for text in cases(contained, 300):
+        answered(text)
 
 
 def test_the_page_s_own_program_says_of_spoilt_texts_what_python_says(tmp_path, site):

@@ -220,7 +220,7 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
     ("three_walls", "memory_wall"): (
         Advice(
             "shard the state over at least",
-            at_least("gpus", lambda w: w.gpus * w.ratios()[0]),
+            both(to(state=0), at_least("gpus", lambda w: w.state_ranks() * w.ratios()[0])),
             lambda w: w.ratios()[0],
         ),
     ),

@@ -33,6 +33,13 @@ class ThreeWalls(Widget):
     tokens = Number(
         "Training tokens", 15e12, 1e6, 1e14, family="tokens", stops=80, marks=(1e9, 2e12, 15.6e12)
     )
+    state = Choice(
+        "State",
+        {"cut": ("cut over all GPUs", 1), "whole": ("whole on each GPU", 0)},
+        "cut",
+        more=True,
+        help="Plain data parallelism keeps a copy on each GPU; FSDP and ZeRO cut it",
+    )
     step_target_s = Number("Step time wanted", 10, 0.1, 1000, family="seconds", more=True)
     deadline_s = Number(
         "Deadline", 90 * DAY, DAY, 3700 * DAY, family="seconds", stops=DEADLINE_STOPS, more=True
@@ -73,7 +80,8 @@ class ThreeWalls(Widget):
 
     presets = {
         "70B, 15T tokens": {},
-        "Opening case: 8 nodes of 8": {"gpus": 64},
+        "Opening case: 8 nodes of 8": {"gpus": 64, "state": "whole"},
+        "… with its state cut": {"gpus": 64},
         "Llama 3.1 405B": {
             "size": 405e9,
             "tokens": 15.6e12,
@@ -84,19 +92,23 @@ class ThreeWalls(Widget):
         "7B fine-tune on one GPU": {**ALONE, "size": 7e9, "budget_dollars": 1e4},
         "Half a million parameters": {**ALONE, "size": 5e5, "budget_dollars": 1e3},
     }
-    break_it = "Pass all four walls at once. Then add GPUs: three of the walls give way. Which one does not?"
+    break_it = (
+        "Pass the three walls and the budget at once. Then add GPUs: which of the four does not give way?"
+    )
     assumptions = (
-        "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs, without activations; "
+        "Memory is that of one GPU: its share of the state of bf16 mixed Adam, 16 bytes per parameter, "
+        "without activations; "
         "arithmetic of $6PD$ at an MFU that does not fall as GPUs are added, which is kind. Bars beyond 2.2× "
         "are broken off."
     )
     formula = (
         "With $P$ parameters, $D$ tokens, $B$ tokens per step, and $N$ GPUs of peak $C$ and memory "
         "$M_\\text{HBM}$, and seconds $\\tau$ for a step and for the run:\n\n"
-        "$$\\frac{16P}{N M_\\text{HBM}} \\qquad \\frac{6PB}{N C \\cdot \\text{MFU} \\cdot "
+        "$$\\frac{16P/n}{M_\\text{HBM}} \\qquad \\frac{6PB}{N C \\cdot \\text{MFU} \\cdot "
         "\\tau_\\text{step}} \\qquad \\frac{6PD}{N C \\cdot \\text{MFU} \\cdot \\tau_\\text{deadline}} "
         "\\qquad \\frac{6PD}{C \\cdot \\text{MFU}} \\cdot \\frac{\\text{price}}{\\text{budget}}$$\n\n"
-        "Each is what is needed over what there is. All grow with $P$, so the largest is the wall that a "
+        "The state is cut over $n = N$ GPUs, or $n = 1$ where each has a copy. Each is what is needed "
+        "over what there is. All grow with $P$, so the largest is the wall that a "
         "growing model hits first. $N$ cancels in the last one. $C$ is the dense bf16 peak. The price starts "
         f"at {PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, {PRICE.date}); choosing "
         "another GPU leaves it where it is."
@@ -109,8 +121,13 @@ class ThreeWalls(Widget):
     def state_bytes(self):
         return memory.state_bytes(self.size)
 
-    def hbm_bytes(self):
-        return memory.cluster_bytes(self.gpu, self.gpus)
+    def state_ranks(self):
+        """GPUs that hold one copy of the state together."""
+        return np.where(self.state == 1, self.gpus, 1.0)
+
+    def each_bytes(self):
+        """The state that one GPU holds."""
+        return self.state_bytes() / self.state_ranks()
 
     def step_s(self):
         return flops.run_time_s(
@@ -138,6 +155,7 @@ class ThreeWalls(Widget):
             self.deadline_s,
             self.price,
             self.budget_dollars,
+            state_ranks=self.state_ranks(),
         )
 
     def filled(self, wall):
@@ -150,7 +168,7 @@ class ThreeWalls(Widget):
 
     def needs(self):
         return [
-            f"{show(self.state_bytes(), 'bytes')}, HBM {sold(self.hbm_bytes())}",
+            f"{show(self.each_bytes(), 'bytes')} on each GPU, HBM {sold(self.gpu.hbm_bytes)}",
             f"{show(self.step_s(), 'seconds')}, wanted {show(self.step_target_s, 'seconds')}",
             f"{show(self.run_s(), 'seconds')}, deadline {show(self.deadline_s, 'seconds')}",
             f"{show(self.bill_dollars(), 'dollars')}, budget {show(self.budget_dollars, 'dollars')}",
@@ -164,6 +182,7 @@ class ThreeWalls(Widget):
         *[
             "size",
             "gpus",
+            "state",
             "tokens",
             "step_target_s",
             "deadline_s",
@@ -235,7 +254,7 @@ class ThreeWalls(Widget):
     def first(self):
         return self.name_of_first(), np.any(self.is_first())
 
-    @readout("Largest model that clears all four")
+    @readout("Largest model that clears all")
     def largest(self):
         return show(walls.largest_params(self.size, self.ratios()), "params")
 
@@ -244,7 +263,9 @@ class ThreeWalls(Widget):
         return choose(first < 0, "no wall", select(np.maximum(first, 0), NAMES))
 
     def gpus_past(self, wall):
-        return show(walls.gpus_past(self.ratios()[wall], self.gpus), "count")
+        """GPUs with which a wall is cleared, with the state cut over all of them."""
+        sharing = self.state_ranks() if wall == 0 else self.gpus
+        return show(walls.gpus_past(self.ratios()[wall], sharing), "count")
 
     def split(self):
         """How a batch is split over GPUs: whole copies of the model where one fits, else with its state cut
@@ -290,8 +311,8 @@ class ThreeWalls(Widget):
     @regime()
     def memory_wall(self):
         return self.is_first()[0], (
-            f"The memory wall comes first: the state is {self.times(0)} the HBM of all the "
-            f"GPUs. {self.first_response(0)}"
+            f"The memory wall comes first: what each GPU holds of the state is {self.times(0)} its HBM. "
+            f"{self.first_response(0)}"
         )
 
     @regime()
@@ -318,10 +339,11 @@ class ThreeWalls(Widget):
     @regime(target=True)
     def every_wall(self):
         ratios = self.ratios()
-        enough = show(walls.gpus_past(np.max(ratios[:3]), self.gpus), "count")
-        return np.all(ratios > 1), (
-            f"You passed all four walls. {enough} GPUs would clear memory, step and deadline; at any number "
-            f"of them the bill stays {self.times(3)} the budget."
+        for_state = walls.gpus_past(ratios[0], self.state_ranks())
+        enough = show(np.maximum(for_state, walls.gpus_past(np.max(ratios[1:3]), self.gpus)), "count")
+        return np.all(ratios > 1) & (self.state == 1), (
+            f"You passed the three walls and the budget. {enough} GPUs would clear memory, step and "
+            f"deadline; at any number of them the bill stays {self.times(3)} the budget."
         )
 
     def summary(self):

@@ -4,7 +4,7 @@ meaning the first is written."""
 
 from __future__ import annotations
 
-from engine.frameworks.settings import FLAG, NUMBER, TEXT, Field
+from engine.frameworks.settings import ANY_TEXT, FLAG, NUMBER, TEXT, Field
 from engine.frameworks.writing import keys_of
 from engine.step.constraints import Ability
 
@@ -44,6 +44,9 @@ FIELDS = {
     "v-head-dim": Field("v_dim"),
     "window-size": Field("window", TEXT),
     "window-attn-skip-freq": Field("full_every", TEXT),
+    "transformer-impl": Field("implementation", TEXT),
+    "attention-backend": Field("attention", ANY_TEXT),
+    "use-flash-attn": Field("flash", FLAG),
     "attention-dropout": Field("attention_dropout", NUMBER),
     "hidden-dropout": Field("hidden_dropout", NUMBER),
     "num-experts": Field("experts"),
@@ -103,6 +106,8 @@ FIELDS = {
     "exp-avg-sq-dtype": Field("variance_dtype", TEXT),
     "use-precision-aware-optimizer": Field("aware", FLAG),
     "optimizer": Field("optimizer", TEXT),
+    "optimizer-cpu-offload": Field("host_optimizer", FLAG),
+    "optimizer-offload-fraction": Field("host_share", NUMBER),
     "muon-tp-mode": Field("orthogonal", TEXT),
     "muon-num-ns-steps": Field("muon_steps"),
     "deepspeed": Field("deepspeed", FLAG),
@@ -110,7 +115,6 @@ FIELDS = {
 }
 UNMODELLED = {
     "cpu-offloading-num-layers": "activations offloaded to the host are not modelled",
-    "optimizer-cpu-offload": "an optimizer on the host is not modelled",
     "overlap-param-gather-with-optimizer-step": "this overlap is not modelled",
     "fp4-format": "training in fp4 is not modelled",
     "hybrid-override-pattern": "layers of state-space models are not modelled",

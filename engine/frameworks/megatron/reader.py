@@ -26,6 +26,13 @@ from engine.mechanism.pipeline import stage_layers
 from engine.step.layout import Job, Layout
 
 LARGE_EPSILON = 1e-5  # Megatron-LM's default
+# what Core's optimizer_config.py asserts of an optimizer that is not told to keep its state narrow
+ONLY_FP32 = {
+    "gradient_dtype": "main_grads_dtype",
+    "master_dtype": "main_params_dtype",
+    "momentum_dtype": "exp_avg_dtype",
+    "variance_dtype": "exp_avg_sq_dtype",
+}
 WIDTHS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
 
 
@@ -166,11 +173,19 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
     found = catalog.recipe("bf16-adam-fp32-grads" if wide else "bf16-adam")
     if wide and d.given("deepspeed"):  # its bf16 optimizer sums the gradients of each micro-batch in fp32
         found = catalog.recipe("bf16-adam-two-grads")
+    if not d.given("aware"):
+        for name, theirs in ONLY_FP32.items():
+            if WIDTHS.get(d.given(name) or "fp32", 4.0) != 4.0:
+                d.refuse(
+                    f"AssertionError: {theirs} can only be fp32 when not using precision-aware optimizer",
+                    name,
+                )
     if d.given("aware"):
+        summed = 2.0 if d.given("narrow_gradients") else 4.0
         found = replace(
             found,
             key=f"{found.key}+aware",
-            gradient_bytes=WIDTHS.get(d.given("gradient_dtype") or "fp32", 4.0),
+            gradient_bytes=min(summed, WIDTHS.get(d.given("gradient_dtype") or "fp32", 4.0)),
             master_bytes=WIDTHS.get(d.given("master_dtype") or "fp32", 4.0),
             momentum_bytes=WIDTHS.get(d.given("momentum_dtype") or "fp32", 4.0),
             variance_bytes=WIDTHS.get(d.given("variance_dtype") or "fp32", 4.0),
@@ -366,15 +381,23 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     comm = d.get("cp_comm", "p2p") if cp > 1 else "p2p"
     fused = bool(d.given("fused_loss")) and d.get("loss_impl", "native") == "te"
     old = bool(d.given("deepspeed"))
-    if old:
+    kernel = (d.given("attention") or "auto").lower()
+    if kernel not in ("auto", "flash", "fused", "unfused", "local"):
+        d.refuse(
+            f"train.py: error: argument --attention-backend: invalid choice: {kernel[:40]!r}", "attention"
+        )
+    scores = kernel in ("unfused", "local") or (d.given("implementation") == "local" and not d.given("flash"))
+    d.ask("flash")
+    if old and not d.given("flash"):
         d.assume("flash", False, "Megatron-DeepSpeed's own attention, which keeps the scores")
+        scores = True
     hidden = overlaps(
         data=d.given("overlap"), tensor=d.given("overlap_tensor"), experts=d.given("overlap_experts")
     )
     by = catalog.training_software(
         "megatron-core",
         sequence_parallel=parallel or tp == 1,
-        attention="scores" if old else "fused",
+        attention="scores" if scores else "fused",
         overlaps=hidden,
         gradients="separate" if old or d.given("unfused") else "fused",
         context="gather" if comm in ("allgather", "all_gather") else "ring",
@@ -401,9 +424,20 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
         some,
         first,
         last,
+        on_host(d),
     )
     errors(d, shape, job, found, parallel)
     return Meant(gpus, precision, job, found)
+
+
+def on_host(d: Draft) -> str:
+    """What is moved to the host."""
+    share = d.given("host_share")
+    if not d.given("host_optimizer"):
+        return "none"
+    if share is not None and share != 1.0:
+        d.lacks("host_share", "a part of the optimizer on the host is not modelled")
+    return "optimizer"
 
 
 def tensor_mode(d: Draft) -> str:

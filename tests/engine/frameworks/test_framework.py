@@ -41,7 +41,7 @@ def names() -> set[str]:
         word for each in every for word in (each.key, each.name, each.can.name if each.can else "") if word
     }
     words = {word.lower() for one in said for word in re.findall(r"[A-Za-z_0-9]{4,}", one)}
-    return words - {"alone", "core", "pytorch", "zero", "face", "llama", "factory"}
+    return words - {"alone", "core", "pytorch", "zero", "face", "llama", "factory"}  # one is a model
 
 
 def code(path: Path) -> str:

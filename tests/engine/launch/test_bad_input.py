@@ -12,9 +12,11 @@ from engine.frameworks import settings
 from engine.launch import shown, verdict
 from engine.launch.texts import Fault
 from tests.cases import in_one_test
+from tests.engine.launch.test_containers import CHART, COMPOSE, DEPLOYMENT, DOCKER, GROUP, JOB, SGLANG, TASK
 from tests.engine.launch.test_verdict import BRIDGE, DS, FSDP, MEGATRON, RUN, TITAN, TRAINER, VLLM
 
-GOOD = (MEGATRON, TITAN, DS, RUN, FSDP, TRAINER, BRIDGE, VLLM)
+CONTAINERS = (DOCKER, SGLANG, COMPOSE, DEPLOYMENT, GROUP, JOB, CHART, TASK)
+GOOD = (MEGATRON, TITAN, DS, RUN, FSDP, TRAINER, BRIDGE, VLLM, *CONTAINERS)
 AT_MOST_S = 15.0  # of the processor, for one text: quadratic work on the longest would take minutes
 
 
@@ -152,14 +154,24 @@ PIECES = (
     "%",
     "--tensor-model-parallel-size",
     "zero_optimization",
+    "&a ",
+    "*a",
+    "<<: *a\n",
+    "- ",
+    "\n---\n",
+    "|\n",
+    ">-\n",
+    "$(X)",
+    "${X:-2}",
+    "  image: vllm/vllm-openai\n",
     "```\n",
     "x" * 300,
 )
 
 
-def spoilt(rng: random.Random) -> str:
+def spoilt(rng: random.Random, good: tuple[str, ...] = GOOD) -> str:
     """A good text with some of it cut, doubled, moved, or replaced."""
-    text = rng.choice(GOOD)
+    text = rng.choice(good)
     for _ in range(rng.randrange(1, 8)):
         a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
         b = min(b, a + rng.choice((1, 3, 20, 200)))
@@ -211,5 +223,15 @@ def test_large_texts_do_not_hang():
         "x: {" * 50_000,
         "`" * 200_001,
         "$((" * 60_000,
+        "services:\n" + "  a: {image: vllm/vllm-openai, command: [--model, a/b]}\n" * 3500,
+        "services:\n  a:\n    image: x\n    command: |\n" + "      vllm serve a/b\n" * 9000,
+        "services:\n  a:\n    image: x\n    command: " + "$X " * 60_000,
+        "kind: Pod\nspec:\n  containers:\n"
+        + "  - {image: x, command: [bash, -c, 'vllm serve a/b']}\n" * 3500,
+        "docker run " + "-v a:b " * 25_000 + "x vllm serve a/b",
+        "docker run x bash -c '" + "vllm serve a/b; " * 12_000 + "'",
+        "bash -c " * 25_000,
+        "docker run " * 18_000,
+        "kind: ConfigMap\ndata:\n" + "  a.sh: docker run x vllm serve a/b\n" * 5000,
     ):
         answered(text)

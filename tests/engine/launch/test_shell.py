@@ -68,7 +68,7 @@ def test_what_only_running_could_tell_is_unknown_and_said_once():
         Source("x.sh", "run --a $(nproc) --b $1 --c $HOME_OF --d ${NO[0]} --e `date` --f $HOME_OF\n")
     )
     assert [w.known for w in script.commands[0][1:]] == [True, False] * 6
-    told = [str(fault) for fault in script.faults]
+    told = [str(fault) for fault in script.unknown]
     assert len(told) == 4 and all(line.startswith("x.sh:1: ") and "is not known" in line for line in told)
 
 
@@ -83,7 +83,7 @@ def test_a_comment_between_continued_lines_ends_the_command():
 
 def test_a_here_document_is_a_text_of_its_own():
     script = shell.read(Source("x.sh", 'N=8\ncat <<EOF > ds.json\n{"a": $N}\nEOF\nrun 1\n'))
-    assert [(s.text, s.first_line) for s in script.written] == [('{"a": 8}', 3)]
+    assert [(s.text, s.first_line, s.file) for s in script.written] == [('{"a": 8}', 3, "ds.json")]
     assert [[w.text for w in c] for c in script.commands] == [["cat"], ["run", "1"]]
 
 
@@ -116,3 +116,50 @@ def test_variables_that_double_end(text):
 )
 def test_arithmetic(text, value):
     assert shell.arithmetic(text, lambda name: 5 if name == "N" else None) == value
+
+
+def test_a_blank_behind_a_backslash_ends_the_command():
+    script = shell.read(Source("x.sh", "run --a 1 \\ \n --c 3\nrun \\ # why\n --d\n"))
+    ends = "ends the command: what follows it is not passed to it"
+    assert [str(f) for f in script.faults] == [
+        f"x.sh:2: the blank behind the backslash in line 1 {ends}",
+        f"x.sh:4: the blank behind the backslash in line 3 {ends}",
+    ]
+
+
+def test_what_is_set_before_a_command_is_kept_with_it():
+    script = shell.read(Source("x.sh", "A=1 B=2 run x\nenv -u C A=3 run y\nrun z\n"))
+    assert [{name: word.text for name, word in one.items()} for one in script.before] == [
+        {"A": "1", "B": "2"},
+        {"A": "3"},
+        {},
+    ]
+
+
+def test_of_a_loop_the_first_turn_is_read_and_said_where_it_is_used():
+    command = shell.read(Source("x.sh", "for N in 2 4; do\n  run --n $N\ndone\n")).commands[1]
+    assert command[2].text == "2" and command[2].known
+    assert str(command[2].why) == "x.sh:1: of the loop over N its first turn is read, with 2"
+
+
+def test_a_word_that_is_a_script_keeps_the_places_of_its_words():
+    text = "X=9\nbash -c 'A=4\n  run --a $A \\\n  --b 7 --x $X && other'\n"
+    outer = shell.read(Source("x.sh", text))
+    inner = shell.within("x.sh", outer.commands[0][2], outer.variables)
+    assert [[w.text for w in c] for c in inner.commands] == [
+        ["run", "--a", "4", "--b", "7", "--x", "9"],
+        ["other"],
+    ]
+    values = [inner.commands[0][at] for at in (2, 4, 6)]
+    assert [(text[slice(*w.span())], w.line) for w in values] == [("4", 2), ("7", 4), ("9", 1)]
+
+
+def test_alternatives_of_a_variable():
+    assert words("A=1\nrun ${A:+--x} ${B:+--y} ${A:?must be set} ${A?}\n") == [["run", "--x", "1", "1"]]
+
+
+def test_a_here_document_in_quotes_keeps_its_variables():
+    script = shell.read(
+        Source("x.sh", "N=8\ncat > a.yaml <<'EOF'\nn: $N\nEOF\ntee b.yaml <<EOF\nn: $N\nEOF\n")
+    )
+    assert [(s.file, s.text) for s in script.written] == [("a.yaml", "n: $N"), ("b.yaml", "n: 8")]

@@ -11,6 +11,7 @@ from engine import catalog
 from engine.frameworks import hugging_face, settings
 from engine.launch import shown, verdict
 from engine.mechanism import memory
+from tests.cases import in_one_test
 
 LLAMA_70B = """--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64
  --group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm --disable-bias-linear
@@ -122,19 +123,19 @@ def test_a_value_is_shown_where_it_is_written():
 @pytest.mark.parametrize(
     ("line", "framework", "tp", "share", "longest"),
     [
-        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k", "vllm", 1, 0.9, 32000),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k", "vllm", 1, 0.92, 32000),
         (
             "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen2.5-72B-Instruct -tp 8",
             "vllm",
             8,
-            0.9,
-            131072,
+            0.92,
+            32768,
         ),
         (
             "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --context-length 8192",
             "sglang",
             2,
-            0.88,
+            0.906,
             8192,
         ),
         (
@@ -165,7 +166,8 @@ def test_memory_and_time_are_the_engine_s():
 def test_a_server_s_room_is_what_its_share_leaves():
     report = engine.check_launch(VLLM, "rtx4090")
     room, gpu = report.room, catalog.gpu("rtx4090")
-    left = 0.98 * memory.capacity_bytes(gpu) - room.parts["weights"] - memory.FRAMEWORK_BYTES
+    beside = sum(room.parts[name] for name in ("weights", "activations", "framework", "graphs"))
+    left = 0.98 * memory.capacity_bytes(gpu) - beside
     assert room.cache_bytes == pytest.approx(left)
     assert room.tokens == pytest.approx(
         left / (2 * 48 * 8 * 128 * 2 / 2), rel=1e-4
@@ -315,7 +317,10 @@ def test_copies_of_the_state_are_read_and_tried():
         ([FSDP, TRAINER + "load_in_4bit: true\n"], "under an adapter"),
         ([FSDP, TRAINER + "use_peft: true\nlora_target_modules: [q_proj, lm_head]\n"], "lm_head"),
         ('vllm serve Qwen/Qwen3-8B --speculative-config \'{"method": "ngram"}\'', "draft"),
-        (MEGATRON.replace("--bf16", "--bf16 --optimizer-cpu-offload"), "on the host"),
+        (
+            MEGATRON.replace("--bf16", "--bf16 --optimizer-cpu-offload --optimizer-offload-fraction 0.5"),
+            "a part of the optimizer",
+        ),
         (TITAN + '[float8]\nenable_float8_linear = true\nrecipe_name = "rowwise"\n', "for each row"),
     ],
 )
@@ -507,15 +512,17 @@ def test_liger_s_chunks_by_hand():
 def test_only_documented_overrides_are_read():
     """A key in a group that has none of that name is listed as not read, and changes nothing."""
     plain = engine.check_launch(BRIDGE, "h100-sxm")
-    near = "did you mean model.pipeline_model_parallel_size?"
-    for key, misspelt in (
+    for key, slip in (
         ("tokenizer.tensor_model_parallel_size", False),
         ("model.zero_stage", False),
-        ("ddp.pipeline_model_parallel_size", True),
+        ("ddp.pipeline_model_parallel_size", False),
+        ("model.pipeline_model_paralel_size", True),
     ):
         report = engine.check_launch(f"{BRIDGE} {key}=4", "h100-sxm")
-        assert {one.key: one.why for one in report.ignored} == ({} if misspelt else {key: settings.NOT_READ})
-        assert [near in str(one) for one in report.faults] == ([True] if misspelt else [])
+        assert {one.key: one.why for one in report.ignored} == ({} if slip else {key: settings.NOT_READ})
+        assert ["did you mean model.pipeline_model_parallel_size?" in str(f) for f in report.faults] == [
+            True
+        ] * slip
         assert report.launch.layout == plain.launch.layout and report.total_bytes == plain.total_bytes
 
 
@@ -549,3 +556,85 @@ def test_a_launch_that_fits_is_offered_no_other_optimizer():
     """It would be neither faster nor of use."""
     report = engine.check_launch(LLAMA_FACTORY, "h200", 8)
     assert report.fits and all("optimizer" not in each.what for each in report.changes)
+
+
+# -- Megatron's attention and its narrow state ---------------------------------------------------------------
+@in_one_test(
+    "more, kernel",
+    [
+        ("", "fused"),
+        ("--attention-backend flash", "fused"),
+        ("--attention-backend unfused", "scores"),
+        ("--transformer-impl local", "scores"),
+        ("--transformer-impl local --use-flash-attn", "fused"),
+        ("--transformer-impl transformer_engine", "fused"),
+    ],
+)
+def test_the_scores_are_kept_where_attention_is_not_fused(more, kernel):
+    report = engine.check_launch(MEGATRON.replace("--bf16", f"--bf16 {more}"), "h100-sxm")
+    assert report.launch.job.software.attention == kernel and not report.ignored
+
+
+def test_scores_take_what_they_take():
+    """Heads of a rank x s^2 values of 2 bytes, and what softmax and dropout keep of them, in each layer."""
+    fused, scores = (
+        engine.check_launch(MEGATRON.replace("--bf16", f"--bf16 {more}"), "h100-sxm")
+        for more in ("", "--attention-backend unfused")
+    )
+    assert scores.parts["activations"] > 1.5 * fused.parts["activations"]
+
+
+@in_one_test("key", ["main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"])
+def test_a_narrow_state_needs_the_optimizer_that_is_told_of_it(key):
+    alone = engine.check_launch(MEGATRON.replace("--bf16", f"--bf16 --{key} bf16"), "h100-sxm")
+    assert alone.verdict == verdict.ILLEGAL and "can only be fp32 when not using" in alone.refused[0].error
+    told = f"--bf16 --use-precision-aware-optimizer --{key} bf16"
+    aware = engine.check_launch(MEGATRON.replace("--bf16", told), "h100-sxm")
+    plain = engine.check_launch(MEGATRON, "h100-sxm")
+    assert not aware.refused and aware.total_bytes < plain.total_bytes
+
+
+def test_gradients_summed_in_bf16_stay_so_whatever_the_state_is():
+    more = "--bf16 --grad-reduce-in-bf16"
+    plain = engine.check_launch(MEGATRON.replace("--bf16", more), "h100-sxm")
+    aware = engine.check_launch(
+        MEGATRON.replace("--bf16", f"{more} --use-precision-aware-optimizer --exp-avg-dtype bf16"), "h100-sxm"
+    )
+    assert aware.parts["gradients"] == plain.parts["gradients"]
+    assert aware.parts["optimizer"] < plain.parts["optimizer"]
+
+
+# -- the order of files --------------------------------------------------------------------------------------
+def test_auto_takes_the_trainer_s_value_in_whatever_order():
+    """DeepSpeed's "auto" is the trainer's to fill (huggingface/transformers integrations/deepspeed.py)."""
+    ds = DS.replace('"bf16": {"enabled": true}', '"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}')
+    assert "auto" in ds
+    run = RUN if "--bf16" in RUN else RUN.rstrip() + " --bf16 true\n"
+    both = [
+        engine.check_launch(texts, "h100-sxm", 8)
+        for texts in ({"ds.json": ds, "run.sh": run}, {"run.sh": run, "ds.json": ds})
+    ]
+    assert {one.launch.precision for one in both} == {"bf16"}
+    assert both[0].total_bytes == both[1].total_bytes and both[0].estimate.step_s == both[1].estimate.step_s
+    assert not both[0].faults and not both[1].faults
+
+
+def test_megatron_s_optimizer_on_the_host_leaves_its_gradients():
+    """Core's HybridDeviceOptimizer moves master copies and moments."""
+    here, there = (
+        engine.check_launch(MEGATRON.replace("--bf16", f"--bf16 {more}"), "h100-sxm")
+        for more in ("", "--optimizer-cpu-offload")
+    )
+    assert there.launch.layout.offload == "optimizer" and there.parts["optimizer"] == 0.0
+    assert there.parts["gradients"] == here.parts["gradients"]
+    assert there.estimate.step_s > here.estimate.step_s
+
+
+def test_each_stage_is_said_and_the_fullest_is_the_total():
+    report = engine.check_launch(MEGATRON.replace("PP=2", "PP=4"), "h100-sxm")
+    assert set(report.stages) == {"first", "second", "last"}
+    assert max(report.stages.values()) == pytest.approx(report.total_bytes)
+    assert report.stages["first"] > report.stages["second"]  # the embedding, and more micro-batches in flight
+    assert "By stage of the pipeline: first" in "\n".join(shown.lines(report))
+    two = engine.check_launch(MEGATRON, "h100-sxm").stages
+    assert set(two) == {"first", "last"} and engine.check_launch(TITAN, "h100-sxm").stages is None

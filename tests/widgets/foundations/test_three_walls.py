@@ -124,8 +124,10 @@ def test_presets_say_what_they_are():
     run = {name: shown(**texts) for name, texts in ThreeWalls.presets.items()}
     assert found["70B, 15T tokens"] == states.default(ThreeWalls)
     assert found["Opening case: 8 nodes of 8"]["gpus"] == 64
-    assert run["Opening case: 8 nodes of 8"]["parts"]["bars"]["needs"][0].split(",")[0] == "1.12 TB"
-    assert not lacks(run["Opening case: 8 nodes of 8"]["parts"]["bars"]["needs"][0], "HBM", "5.12 TB")
+    opening = run["Opening case: 8 nodes of 8"]["parts"]["bars"]  # a copy on each: 1,120 of 80 GB
+    assert opening["needs"][0].startswith("1.12 TB on each GPU, HBM 80") and opening["label"][0] == "14×"
+    cut = run["… with its state cut"]["parts"]["bars"]  # a 64th on each: 17.5 of 80 GB
+    assert cut["needs"][0].startswith("17.5 GB on each GPU") and cut["label"][0] == "21.9 %"
     assert found["Llama 3.1 405B"]["size"] == 405e9 and found["Llama 3.1 405B"]["gpus"] == 16384
     assert not any(regime["met"] for regime in run["Llama 3.1 405B"]["regimes"].values())
     assert run["7B fine-tune on one GPU"]["regimes"]["memory_wall"]["met"]

@@ -2,7 +2,8 @@
 import { fromAddress, LONGEST_LINK, toAddress } from "./link.js";
 import { element, held, lines, report } from "./report.js";
 
-const PAUSE_MS = 300;      // after the last key
+const PAUSE_MS = 80;       // after the last key: the answer is there within 150
+const MOST_FILES = 64, TEXTS = /\.(sh|bash|slurm|sbatch|txt|ya?ml|json|toml|py|env|conf|cfg|ini|md|modelfile)$|^[^.]+$/i;  // of a folder
 const LIMIT_MS = 20_000;   // for a verdict; nothing that a person launches takes a tenth of it
 const MOST_SHOWN = 200_000;
 
@@ -15,6 +16,23 @@ export async function bind(place) {
   });
   const page = new Page(place);
   await page.restore();
+}
+
+// The texts of folders that were dropped, by their paths; what is no text by its name, or hidden, is left out.
+async function inFolders(entries) {
+  const found = [], waiting = entries.filter(Boolean);
+  while (waiting.length && found.length < MOST_FILES) {
+    const entry = waiting.shift();
+    if (entry.name.startsWith(".")) continue;
+    if (entry.isDirectory) {
+      const reader = entry.createReader();
+      for (let more = [0]; more.length;) waiting.push(...more = await new Promise((done, failed) => reader.readEntries(done, failed)));
+    } else if (TEXTS.test(entry.name)) {
+      const file = await new Promise((done, failed) => entry.file(done, failed));
+      found.push(new File([file], entry.fullPath.replace(/^\/[^/]+\//, "")));
+    }
+  }
+  return found;
 }
 
 class Page {
@@ -37,7 +55,13 @@ class Page {
     for (const button of place.querySelectorAll("[data-example]")) button.addEventListener("click", () => this.example(JSON.parse(button.dataset.example)));
     for (const kind of ["dragenter", "dragover"]) place.addEventListener(kind, event => { if (event.dataTransfer?.types.includes("Files")) { event.preventDefault(); place.dataset.over = ""; } });
     for (const kind of ["dragleave", "drop"]) place.addEventListener(kind, event => { if (kind === "drop" || !place.contains(event.relatedTarget)) delete place.dataset.over; });
-    place.addEventListener("drop", event => { if (event.dataTransfer?.files.length) { event.preventDefault(); this.take([...event.dataTransfer.files]); } });
+    place.addEventListener("drop", event => {
+      if (!event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      const entries = [...event.dataTransfer.items].map(item => item.webkitGetAsEntry?.()), plain = [...event.dataTransfer.files];
+      if (entries.some(entry => entry?.isDirectory)) inFolders(entries).then(files => this.take(files));
+      else this.take(plain);
+    });
     addEventListener("hashchange", this.moved = () => this.place.isConnected ? this.restore() : removeEventListener("hashchange", this.moved));
   }
 

@@ -1,7 +1,7 @@
 // What is said of a launch, as elements of the page.
 const GIB = 2 ** 30;
 const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
-const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", cache: "cache" };
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", graphs: "graphs", cache: "cache", reference: "reference model", reward: "reward model", critic: "critic", rollout: "engine that writes", adapters: "adapters" };
 
 export function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);
@@ -16,8 +16,9 @@ export function report(found, done, change) {
   if (found.about.length) parts.push(...found.about.map(words => element("p", { className: "fit-about", textContent: words })));
   if (found.memory_bytes) parts.push(...memory(found));
   if (found.over) parts.push(...overStep(found));
-  const rate = found.rate.filter(Boolean);
+  const rate = found.rate.filter(Boolean), reach = found.reachWords.filter(Boolean);
   if (rate.length) parts.push(heading("Time"), ...rate.map(words => element("p", { textContent: words })));
+  if (reach.length) parts.push(heading("How far it goes"), ...reach.map(words => element("p", { textContent: words })));
   if (found.refused.length) {
     parts.push(heading("What the framework will say"));
     parts.push(element("ul", { className: "fit-errors" }, ...found.refused.map(({ error, file, line }) => element("li", {}, element("code", { textContent: error }), line ? ` (${file}, line ${line})` : ""))));
@@ -67,6 +68,7 @@ function memory(found) {
   const table = element("table", { className: "fit-memory" }, element("caption", { textContent: `Memory of the fullest GPU; the line is what ${found.server ? "the server may take" : "the driver leaves"}: ${gib(found.capacity_bytes)}` }), element("tbody", {}, ...drawn, all));
   table.style.setProperty("--limit", percent(found.capacity_bytes));
   const words = [heading("Memory"), element("div", { className: "fit-table" }, table)];
+  if (found.stage_bytes) words.push(element("p", { textContent: `By stage of the pipeline: ${Object.entries(found.stage_bytes).map(([name, bytes]) => `${name} ${gib(bytes)}`).join(", ")}.` }));
   if (found.total_band_bytes) words.push(element("p", { textContent: `80 % of comparable runs lie between ${gib(found.total_band_bytes[0])} and ${gib(found.total_band_bytes[1])}.` }));
   return words;
 }

@@ -2,9 +2,10 @@
 import { modules } from "./engine.js";
 import { $dict, $tuple, plain } from "./python.js";
 
-const STEPS = [[], ["changes"], ["changes", "best"]];
+const STEPS = [[], ["reach"], ["reach", "changes"], ["reach", "changes", "best"]];
 const { $answer: answer, $corrected: corrected } = modules["engine.launch.fit_page"];
-const pause = () => new Promise(resolve => setTimeout(resolve));
+const REST_MS = 350;  // before what takes longer than the verdict: whoever is still typing gets the next verdict first
+const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
 let newest = 0;
 
 self.onmessage = async ({ data: { id, files, gpu, gpus, own, correct } }) => {
@@ -17,7 +18,7 @@ self.onmessage = async ({ data: { id, files, gpu, gpus, own, correct } }) => {
   }
   newest = id;
   for (const [step, also] of STEPS.entries()) {
-    await pause();
+    await pause(step === 1 ? REST_MS : 0);
     if (id !== newest) return;
     try {
       const found = answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), $tuple(also));

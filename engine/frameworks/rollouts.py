@@ -1,0 +1,34 @@
+"""Reinforcement learning as several programs are told of it: who is there beside the model that is trained.
+
+A reference model, unless its term has no weight or an adapter is trained, whose base is the reference; a
+reward model; a critic; and the engine that writes the answers, on the same GPUs or on its own.
+
+Left out: what reward functions take that are no models; the engine's graphs; how fast any of it goes.
+"""
+
+from __future__ import annotations
+
+from engine.catalog.models import Model
+from engine.frameworks.described import Role
+from engine.frameworks.settings import Draft
+
+REFERENCE, REWARD, CRITIC, ROLLOUT = "reference", "reward", "critic", "rollout"
+
+
+def answers_share(prompt: int, answer: int) -> float:
+    """Of the tokens of a sequence, those whose logits are made."""
+    return max(0.001, min(1.0, (answer + 1) / max(1, prompt + answer)))
+
+
+def reference(d: Draft, shape: Model, ranks: int, moves: bool = False) -> Role:
+    """A frozen copy in 16 bits, over as many GPUs as share it."""
+    d.assume("reference", "a copy in 16 bits", "the answers are held against the model as it was")
+    return Role(REFERENCE, shape, ranks, leaves=moves)
+
+
+def rollout(d: Draft, shape: Model, tp: int, share: float, sleeps: bool) -> Role:
+    """The engine that writes the answers, on the GPUs that train."""
+    if not 0.0 < share <= 1.0:
+        d.refuse(f"ValueError: gpu_memory_utilization must be above 0 and at most 1, got {share:g}.", "share")
+        share = 0.9
+    return Role(ROLLOUT, shape, max(1, tp), share=share, leaves=sleeps)
