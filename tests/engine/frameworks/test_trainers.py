@@ -302,3 +302,23 @@ def test_a_slip_of_the_pen_is_said(key):
     report = read(text)
     assert report.launch.framework == key and "did you mean" in " ".join(map(str, report.faults))
     assert key in registry.trainers()
+
+
+# -- MaxText -------------------------------------------------------------------------------------------------
+MAXTEXT = (
+    "python3 -m MaxText.train MaxText/configs/base.yml run_name=x model_name=llama2-70b per_device_batch_size=4 "
+    "ici_fsdp_parallelism=-1 ici_tensor_parallelism=4 remat_policy=full"
+)
+
+
+def test_maxtext_s_line():
+    """Four sequences of each of 128 chips are 16 of each of 32 groups of tensor ranks."""
+    key, layout, job = of(MAXTEXT, gpu="tpu-v5p", gpus=128)
+    assert (key, layout.tp, layout.zero, layout.micro_batch) == ("maxtext", 4, 3, 16)
+    assert (job.global_batch, job.seq, job.recipe.bytes_per_param) == (512, 2048, 16)
+    for more in ("ici_pipeline_parallelism=2", "quantization=int8", "optimizer_memory_host_offload=True"):
+        assert read(f"{MAXTEXT} {more}", gpu="tpu-v5p", gpus=128).verdict == "cannot say"
+    policy = MAXTEXT.replace("policy=full", "policy=save_qkv_proj")
+    assert read(policy, gpu="tpu-v5p", gpus=128).verdict == "cannot say"
+    assert "does not match the product" in said(MAXTEXT, gpus=6)
+    assert "did you mean" in said(f"{MAXTEXT} per_device_batch_sise=2", gpus=8)
