@@ -48,7 +48,7 @@ def test_torchtune_s_overrides_go_before_the_configuration():
     )
     assert (layout.gpus, layout.zero, layout.micro_batch, job.seq) == (4, 3, 4, 8192)
     assert layout.offload == "activations"
-    assert read(line + "batch_sise=4", gpus=None).faults  # a slip of the pen is said
+    assert read(line + "gradient_acumulation_steps=4", gpus=None).faults  # a slip of the pen is said
 
 
 def test_torchtune_s_yaml():
@@ -306,8 +306,8 @@ def test_a_slip_of_the_pen_is_said(key):
 
 # -- MaxText -------------------------------------------------------------------------------------------------
 MAXTEXT = (
-    "python3 -m MaxText.train MaxText/configs/base.yml run_name=x model_name=llama2-70b per_device_batch_size=4 "
-    "ici_fsdp_parallelism=-1 ici_tensor_parallelism=4 remat_policy=full"
+    "python3 -m MaxText.train MaxText/configs/base.yml run_name=x model_name=llama2-70b "
+    "per_device_batch_size=4 ici_fsdp_parallelism=-1 ici_tensor_parallelism=4 remat_policy=full"
 )
 
 
@@ -321,4 +321,4 @@ def test_maxtext_s_line():
     policy = MAXTEXT.replace("policy=full", "policy=save_qkv_proj")
     assert read(policy, gpu="tpu-v5p", gpus=128).verdict == "cannot say"
     assert "does not match the product" in said(MAXTEXT, gpus=6)
-    assert "did you mean" in said(f"{MAXTEXT} per_device_batch_sise=2", gpus=8)
+    assert "did you mean" in said(f"{MAXTEXT} per_device_batch_sizes=2", gpus=8)
