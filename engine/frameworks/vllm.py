@@ -135,7 +135,6 @@ class Vllm(ServerCommand):
     images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm")
     image_runs = ("vllm", "serve")
 
-
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """The values of its chart."""
         return Sure.OWN_SECTIONS if any(e.key.startswith(f"{CHART}.") for e in entries) else Sure.NOT

@@ -322,3 +322,20 @@ def test_maxtext_s_line():
     assert read(policy, gpu="tpu-v5p", gpus=128).verdict == "cannot say"
     assert "does not match the product" in said(MAXTEXT, gpus=6)
     assert "did you mean" in said(f"{MAXTEXT} per_device_batch_sizes=2", gpus=8)
+
+
+# -- Megatron-Bridge's performance scripts -------------------------------------------------------------------
+def test_a_performance_recipe_by_its_arguments():
+    """src/megatron/bridge/perf_recipes/qwen/b300/qwen3_moe.py at 067f987d: EP 8, 8 × 4,096 tokens, 512 a
+    step; in MXFP8 a whole step is one CUDA graph, and experts are padded for it."""
+    line = "uv run python scripts/performance/setup_experiment.py -m qwen -mr qwen3_30b_a3b -ng 8 -g b300 -c "
+    _, layout, job = of(line + "bf16", gpu="b300", gpus=None)
+    assert (layout.gpus, layout.ep, layout.micro_batch, layout.recompute) == (8, 8, 8, "none")
+    assert (job.global_batch, job.seq, job.recipe.gradient_bytes) == (512, 4096, 2)
+    assert read(line + "fp8_mx", gpu="b300", gpus=None).verdict == "cannot say"
+    _, layout, job = of(line + "bf16 train.micro_batch_size=2", gpu="b300", gpus=None)
+    assert (layout.micro_batch, job.global_batch) == (2, 512)
+    large = line.replace("qwen3_30b_a3b -ng 8", "qwen3_235b_a22b --num_gpus 256 --gpus_per_node 8") + "bf16"
+    assert read(large, gpu="b200", gpus=None).launch.gpus == 256
+    unknown = line.replace("qwen3_30b_a3b", "llama3_8b") + "bf16"
+    assert read(unknown, gpu="b300", gpus=None).verdict == "cannot say"
