@@ -22,6 +22,7 @@ from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, hugging_face, peft
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.hugging_face import HuggingFace
+from engine.frameworks.known_models import named
 from engine.frameworks.settings import FALSE, FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.unsloth import with_checkpoints
 from engine.frameworks.writing import Words, keys_of
@@ -129,6 +130,13 @@ class Axolotl(HuggingFace):
     def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """A DeepSpeed JSON or Accelerate's file."""
         d.read(entries, hugging_face.FIELDS, hugging_face.UNMODELLED)
+
+    def named_model(self, d: Draft) -> Model:
+        """The model that is named, be it widened beforehand."""
+        name = d.given("model")
+        if not name:
+            raise ValueError("no model is named: give base_model, or its config.json")
+        return named(name.removesuffix("-dequantized"))
 
     def sharding(self, d: Draft, ranks: int) -> tuple[int, int]:
         """FSDP is on where anything is said of it."""

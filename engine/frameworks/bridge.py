@@ -4,8 +4,9 @@ train.micro_batch_size=1``.
 Only keys that are documented are read: in NVIDIA-NeMo/Megatron-Bridge, scripts/translate_mlm_to_bridge.py at
 commit 158aa4e2, docs/megatron-lm-to-megatron-bridge.md at 167ba2ad, docs/training/communication-overlap.md;
 under model, ddp and optimizer the fields of Megatron-Core's TransformerConfig, DistributedDataParallelConfig
-and OptimizerConfig. Any other is listed as not read. The values that a recipe sets by itself are not known
-here: what no override gives is assumed, and said so.
+and OptimizerConfig. Any other is listed as not read. The values that a recipe sets by itself are known of
+some performance recipes (``bridge_recipes``); of others what no override gives is assumed, and said so. The
+performance scripts' arguments: scripts/performance/argument_parser.py at 067f987d.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.units import plain
 from engine.catalog.models import Model, resized
 from engine.frameworks import megatron
+from engine.frameworks.bridge_recipes import AWARE, FSDP, SEQUENCE, WHOLE_GRAPH, named_by, recipe
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where, of_config
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import reader, writer
@@ -57,7 +59,16 @@ FIELDS |= {
     "mixed_precision": Field("mixed", TEXT),
     "recipe": Field("recipe", TEXT),
     "precision": Field("mixed", TEXT),
+    "model_recipe_name": Field("recipe", TEXT),
+    "compute_dtype": Field("mixed", TEXT),
+    "task": Field("task", TEXT),
+    "gpu": Field("card", TEXT),
 }
+SHORT = {"mr": "model_recipe_name", "c": "compute_dtype", "g": "gpu", "ng": "num_gpus"}  # in a command
+PERFORMANCE = ("setup_experiment.py", "run_script.py")
+UNKNOWN = "the layout that this performance recipe has by itself is not known here"
+COUNTED = "qwen3_235b_a22b"  # whose embedding and output count as layers of a pipeline
+WHOLE = "what a CUDA graph of a whole step keeps, and experts padded for it, are not modelled"
 KEYS = keys_of(FIELDS)
 # the sizes of a recipe's model that an override changes: our names, which are Model's too
 SIZES = "layers hidden ffn heads kv_heads head_dim vocab experts top_k expert_ffn"
@@ -116,6 +127,35 @@ def unwritten(name: str, value: object) -> Setting:
     return Setting(name, value, Entry(name, str(value), "", 0))
 
 
+def supply(d: Draft, gpus: int, mixed: str) -> list[str]:
+    """What a performance recipe that is known here sets, where no override does: our names."""
+    told, card = d.given("recipe") or "", (d.given("card") or "").lower()
+    task = d.given("task") or "pretrain"
+    precise = mixed if "_" in mixed or mixed in ("bf16", "nvfp4") else "bf16"
+    found = recipe(told) or recipe(named_by(told, task, gpus, card, precise))
+    if found is None:
+        if card:  # only a recipe by name has the layout, and no override gives all of it
+            d.lacks("recipe", UNKNOWN)
+        return []
+    values: dict[str, object] = dict(found.sizes.items())
+    values |= {"wide_gradients": False, "fused_loss": True, "loss_impl": "te"}
+    if found.name.startswith(COUNTED) and found.sizes.get("pp", 1) > 1:
+        values |= {"embedding_counts": True, "loss_counts": True}
+    if SEQUENCE in found.marks:
+        values["sequence_parallel"] = True
+    if AWARE in found.marks:
+        values["aware"] = True
+    if FSDP in found.marks:
+        values |= {"fsdp": True, "strategy": "optim_grads_params"}
+    for name, value in values.items():
+        if name not in d.settings:
+            d.settings[name] = unwritten(name, value)
+            d.assume(name, value, f"as the recipe {found.name} sets it")
+    if WHOLE_GRAPH in found.marks:
+        d.lacks("recipe", WHOLE)
+    return list(values)
+
+
 OF_THE_PRECISION = tuple(MEGATRON[name] for name in ("bf16", "fp8", "narrow_gradients"))
 GROUP_OF = {
     "ckpt-format": "checkpoint",
@@ -165,6 +205,7 @@ class Bridge(Framework):
     place = 15
     fields = FIELDS
     unmodelled = UNMODELLED
+    lightens = (UNKNOWN,)
     tried = megatron.MOVES
     can = megatron.CAN
     new_keys = (Where.OVERRIDE,)
@@ -173,7 +214,8 @@ class Bridge(Framework):
     def claims(self, command: Command) -> Claim:
         """One of its overrides, or a recipe."""
         mine = any(flag.startswith(("model.", "train.")) and flag in FIELDS for flag in command.flags)
-        return Claim(Sure.OWN_KEYS if mine or KEYS["recipe"] in command.flags else Sure.NOT, command.script)
+        mine = mine or KEYS["recipe"] in command.flags or bool(command.flags & {"model_recipe_name", "mr"})
+        return Claim(Sure.OWN_KEYS if mine else Sure.NOT, command.script)
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """Python that sets ``cfg``, or one of the overrides that every recipe has."""
@@ -184,9 +226,12 @@ class Bridge(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """Flags that are its own, and ``model.tensor_model_parallel_size=4``, with or without a plus sign
         before it."""
-        kept = [entry for entry in found if "." in entry.key or entry.key in FIELDS]
+        long = [entry._replace(key=SHORT.get(entry.key, entry.key)) for entry in found]
+        long = [e._replace(key="world_size") if e.key == "num_gpus" else e for e in long]  # all of them
+        kept = [e for e in long if "." in e.key or e.key in FIELDS or e.key == "world_size"]
         given = overrides(words)
-        script = next((w for w in words if w.text.endswith(".py") and "run_" not in w.text), None)
+        scripts = [w for w in words if w.text.endswith(".py") and "run_" not in w.text]
+        script = next((w for w in scripts if not w.text.endswith(PERFORMANCE)), None)
         if script and not any(entry.key == KEYS["recipe"] for entry in given):
             given.append(Entry(KEYS["recipe"], script.text, "", script.line, *script.span()))
         return kept + given
@@ -202,6 +247,7 @@ class Bridge(Framework):
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Job, layout and precision, by Megatron-LM's rules with the recipes' usual switches."""
         mixed = (d.given("mixed") or "bf16").lower()
+        by_name = supply(d, gpus, mixed)
         switches = {"bf16": True, "distributed": True, "overlap": True}
         if d.given("distributed") is not False:
             switches["overlap_gather"] = True
@@ -217,6 +263,7 @@ class Bridge(Framework):
         for name in ("sequence_parallel", "positions"):
             d.given(name)
         weighty = ("tp", "pp", "cp", "ep", "expert_tp", "micro_batch", "global_batch", "seq")
+        weighty = [name for name in weighty if name not in by_name]
         d.assumed = [Assumed(a.name, a.value, WHY) if a.name in weighty else a for a in d.assumed]
         d.settings = {name: one for name, one in d.settings.items() if one.line}
         return found

@@ -120,6 +120,8 @@ SHARDED = {
     "4": 3,
     "5": 2,
 }
+# of their names: they keep something else than Adam does
+OTHER_OPTIMIZERS = ("galore", "apollo", "lomo", "muon", "ademamix", "4bit", "fp8", "came", "mini")
 HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
 RECIPES = {"lion": "lion", "adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit"}
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
@@ -248,7 +250,8 @@ def state(d: Draft) -> tuple[str, Recipe]:
     """The optimizer's mark, and the bytes of a training in 16 bits with it."""
     optimizer = (d.given("optimizer") or "adamw").lower()
     key = next((RECIPES[mark] for mark in RECIPES if mark in optimizer), "bf16-adam")
-    if key == "bf16-adam" and "adam" not in optimizer:
+    other = any(mark in optimizer for mark in OTHER_OPTIMIZERS)
+    if other or (key == "bf16-adam" and "adam" not in optimizer):
         d.lacks("optimizer", "this optimizer is not modelled")
     return key, catalog.recipe(key)
 
@@ -480,9 +483,10 @@ class HuggingFace(Framework):
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back, on each GPU.
 
-        PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
-        ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
-        copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
+        PyTorch's own Adam takes the square roots of all second moments at once, as wide as these are
+        (torch/optim/adam.py, ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON
+        names one, and first copies the gradients of a rank's part to fp32
+        (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
         """
         assert launch.job is not None and launch.layout is not None
         state = recipe_of(launch.job)
@@ -497,7 +501,7 @@ class HuggingFace(Framework):
         copied = speed and state.gradient_bytes < 4
         if speed and launch.layout.zero > 2:
             params = min(params, SUB_GROUP)
-        return 4.0 * params * (int(roots) + int(copied))
+        return params * (state.variance_bytes * int(roots) + 4.0 * int(copied))
 
 
 FRAMEWORK: Framework = HuggingFace()

@@ -47,12 +47,20 @@ OWN = {
     "optimizer-offload-fraction": Field("host_share", NUMBER),
     "freeze-vit": Field("frozen_tower", FLAG),
     "torch-dtype": Field("dtype", TEXT),
+    "task-type": Field("task", TEXT),
 }
 TOWER = "training of what reads pictures is not modelled"
 PAIRS = "pairs, rollouts and the models beside the trained one are not modelled"
 PARTLY_AWAY = "a part of an optimizer on the host is not modelled"
 UNMODELLED = {key: why for key, why in megatron.UNMODELLED.items() if key not in OWN}
-UNMODELLED |= {"rlhf-type": PAIRS, "freeze-parameters-ratio": "training some of the weights is not modelled"}
+UNMODELLED |= {
+    "rlhf-type": PAIRS,
+    "freeze-parameters-ratio": "training some of the weights is not modelled",
+    "modules-to-save": peft.TRAINED,
+}
+MORE = "modules that predict more tokens are not modelled beside an adapter"
+TASK = "a head other than that of a language model is not modelled"
+CAUSAL = "causal_lm"
 WORDS = ("sft", "pt", "rlhf")
 RANK, LENGTH = 8, 2048
 # what is so unless it is said, by our names
@@ -62,6 +70,7 @@ USUAL = {
     "granularity": "selective",
     "global_batch": 16,
     "fused_loss": True,
+    "expert_tp": 1,
 }
 SAVED = ("-mcore", "_mcore", "-mg", "_mg")  # how people end the name of a converted checkpoint
 
@@ -144,7 +153,13 @@ class MegatronSwift(Megatron):
             if share is not None and share < 1:
                 d.lacks("host_share", PARTLY_AWAY)
             layout = replace(layout, offload="optimizer")
-        job = replace(found.job, adapter=self.adapter(d, shape))
+        if (d.given("task") or CAUSAL).lower() != CAUSAL:
+            d.lacks("task", TASK)
+        tuned, more = self.adapter(d, shape), found.job.mtp
+        if tuned and more:
+            d.lacks("mtp", MORE)
+            more = 0
+        job = replace(found.job, adapter=tuned, mtp=more)
         return found._replace(job=job, layout=layout)
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:

@@ -2,8 +2,10 @@
 
 Names and defaults: modelscope/ms-swift swift/arguments (sft_args.py, tuner_args.py, base_args), swift/
 trainers/arguments.py and swift/config/*.json at commit 3602360a (August 2026): LoRA of rank 8 on all linear
-layers, a batch of 1, checkpoints on, bf16, steps of 16 sequences, whole texts unless max_length is given. Its
-DeepSpeed files have names: zero2, zero3_offload. ``--train_type`` became ``--tuner_type`` in release 4.
+layers, a batch of 1, checkpoints on, bf16, steps of 16 sequences, whole texts unless max_length is given.
+Without DeepSpeed a model that is trained whole has no fp32 copy (examples/train/reranker: 4 × 47 GB for a
+Qwen3 4B on each GPU). Its DeepSpeed files have names: zero2, zero3_offload. ``--train_type`` became
+``--tuner_type`` in release 4.
 
 Left out: weights of a vision tower that are trained (``--freeze_vit false``), and every ``swift rlhf``, which
 are refused. ``megatron sft`` is read by ``megatron_swift``.
@@ -46,12 +48,16 @@ OWN = {
     "freeze_aligner": Field("frozen_aligner", FLAG),
     "freeze_llm": Field("frozen", FLAG),
     "rlhf_type": Field("rlhf", TEXT),
+    "task_type": Field("task", TEXT),
+    "tuner_backend": Field("backend", TEXT),
+    "model_name": Field("called", TEXT),  # what the model is taught to call itself
 }
 PARTLY = "training some of the weights is not modelled"
 TOWER = "training of what reads pictures is not modelled"
 OPTIMIZER = "this optimizer is not modelled"
 RLHF = "pairs, rollouts and the models beside the trained one are not modelled"
 ULYSSES = "sequence parallelism of this trainer is not modelled"
+TASK = "a head other than that of a language model is not modelled"
 UNMODELLED = {
     "freeze_parameters_ratio": PARTLY,
     "freeze_parameters": PARTLY,
@@ -63,6 +69,7 @@ UNMODELLED = {
 }
 UNMODELLED |= {key: why for key, why in hugging_face.UNMODELLED.items() if key not in OWN}
 WORDS = ("sft", "pt", "rlhf")
+CAUSAL = "causal_lm"
 NEEDS = ("tuner", "frozen_tower")
 RANK, BATCH, LONG = 8, 16, 2048  # LONG where nobody says how long a text is
 FLASH = ("flash_attn", "flash_attention_2", "flash_attention_3", "flash_attention_4")
@@ -120,6 +127,10 @@ class MsSwift(HuggingFace):
                 d.lacks(name, why)
         if d.given("frozen"):
             d.lacks("frozen", PARTLY)
+        if (d.given("task") or CAUSAL).lower() != CAUSAL:
+            d.lacks("task", TASK)
+        if (d.given("backend") or "peft").lower() != "peft":
+            d.lacks("backend", "adapters of another library are not modelled here")
         if (d.given("ulysses") or 1) > 1:
             d.lacks("ulysses", ULYSSES)
         if (d.given("fsdp") or "").lower() == "fsdp2":
@@ -149,11 +160,18 @@ class MsSwift(HuggingFace):
             return hugging_face.recipe(d)
         if not half and not d.given("bf16"):
             d.assume("precision", "bf16", "the type that most models are stored in")
-        return "fp16" if half else "bf16", hugging_face.state(d)[1]
+        found = hugging_face.state(d)[1]
+        if not ("zero" in d.settings or d.given("deepspeed_file") or self.tunes(d) != "full"):
+            found = hugging_face.without_master(found)
+        return "fp16" if half else "bf16", found
+
+    def tunes(self, d: Draft) -> str:
+        """What is trained: "lora", "full" or something else."""
+        return d.get("tuner", "lora", "ms-swift's default").lower()
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """LoRA on all linear layers, unless another way of tuning is given."""
-        kind = d.get("tuner", "lora", "ms-swift's default").lower()
+        kind = self.tunes(d)
         bits, method = d.given("bits"), (d.given("method") or "bnb").lower()
         if bits not in (None, 4) or (bits and method != "bnb"):
             peft.leave(d, "bits", peft.QUANTISED)

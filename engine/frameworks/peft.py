@@ -65,6 +65,8 @@ UNMODELLED = {
 }
 UNMODELLED |= {f"{IN_A_CALL[0]}modules_to_save": TRAINED, f"{IN_A_CALL[1]}load_in_8bit": QUANTISED}
 ALL = ("all", ALL_LINEAR)
+# in the names of checkpoints that are stored in 4 bits, by bitsandbytes or in another way
+PACKED, OTHERWISE_PACKED = "bnb-4bit", ("-awq", "-gptq", "-int4", "-int8")
 # our names of matrices that have another in some models or programs
 ALIASES = {
     "w1": "gate_proj",
@@ -77,6 +79,10 @@ ALIASES = {
     "query_key_value": "qkv_proj",
     "W_pack": "qkv_proj",
     "kv_a_proj": "kv_a_proj_with_mqa",
+    "linear_qkv": "qkv_proj",
+    "linear_proj": "o_proj",
+    "linear_fc1": "gate_up_proj",
+    "linear_fc2": "down_proj",
 }
 USUAL = ("q_proj", "v_proj")  # PEFT's choice for Llama, Mistral, Qwen and their relatives
 TRL, PEFT = 16, 8  # ranks, where none is given
@@ -111,6 +117,12 @@ def made(d: Draft, shape: Model, usual: Usual, four: bool, blamed: str) -> Adapt
     """The adapter of these settings; what PEFT would refuse is noted, and what is not modelled, at the
     setting that is ``blamed``."""
     rank = max(1, d.get("rank", usual.rank))
+    name = str(d.given("model") or "").lower()
+    if PACKED in name and not four:
+        d.assume("base", "4 bits", "as the model's name says")
+    elif any(mark in name for mark in OTHERWISE_PACKED):
+        leave(d, "model", QUANTISED)
+    four = four or PACKED in name
     base, rest = "bf16", "bf16"
     if four:
         base, rest = "nf4-double" if d.get("double", usual.double) else "nf4", usual.rest

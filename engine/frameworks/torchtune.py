@@ -251,7 +251,7 @@ def recipe_at(words: list[str], at: int) -> int:
 
 def configured(d: Draft) -> Config | None:
     """The configuration that is named and that torchtune has; what the texts say goes before it."""
-    name = (d.given("configured") or "").removesuffix(".yaml")
+    name = (d.given("configured") or "").removeprefix("recipes/configs/").removesuffix(".yaml")
     return config(name) if "model" not in d.settings or d.settings["model"].key != KEYS["model"] else None
 
 

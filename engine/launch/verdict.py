@@ -312,13 +312,19 @@ def judged(launch: Launch, gpu: Machine | Gpu | str | None) -> Report:
     try:
         if launch.server:
             return served(launch, gpu, report)
-        return trained(launch, machine_of(gpu, launch.precision), report)
+        return trained(launch, machine_of(gpu, format_of(launch, base)), report)
     except (ValueError, ArithmeticError) as error:
         if not refused:
             refused.append(Refused(f"ValueError: {error}"))
         if launch.unmodelled and not launch.refused:
             return replace(report, verdict=UNKNOWN)
         return replace(report, refused=tuple(refused), verdict=ILLEGAL)
+
+
+def format_of(launch: Launch, gpu: Gpu) -> str:
+    """The format of the products. One that nobody asked for is the other of 16 bits on a GPU without it."""
+    assumed = any(one.name == "precision" and one.value == "bf16" for one in launch.assumed)
+    return "fp16" if assumed and not gpu.bf16_flops_per_s else launch.precision
 
 
 def trained(launch: Launch, at: Machine, report: Report) -> Report:

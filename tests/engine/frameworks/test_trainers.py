@@ -6,22 +6,23 @@ import engine
 from engine.frameworks import registry, torchtune_configs
 from engine.frameworks.torchtune import name_of
 from engine.mechanism.adapters import Adapter
+from engine.step.layout import recipe_of
 
 GIB = 2.0**30
 OLD_LOSS = "compile=True loss=torchtune.modules.loss.CEWithChunkedOutputLoss"
 TUNE = "tune run full_finetune_single_device --config llama3_2/3B_full_single_device "
 
 
-def read(text, gpu="h100-sxm", gpus=1):
+def read(text, gpu: str = "h100-sxm", gpus: int | None = 1):
     report = engine.check_launch(text, gpu, gpus)
     assert report.launch is not None, [str(fault) for fault in report.faults]
     return report
 
 
-def of(text, **others):
+def of(text, gpu: str = "h100-sxm", gpus: int | None = 1):
     """Framework, layout and job."""
-    launch = read(text, **others).launch
-    assert launch.layout is not None and launch.job is not None
+    launch = read(text, gpu, gpus).launch
+    assert launch is not None and launch.layout is not None and launch.job is not None
     return launch.framework, launch.layout, launch.job
 
 
@@ -48,7 +49,7 @@ def test_torchtune_s_overrides_go_before_the_configuration():
     )
     assert (layout.gpus, layout.zero, layout.micro_batch, job.seq) == (4, 3, 4, 8192)
     assert layout.offload == "activations"
-    assert read(line + "batch_sise=4", gpus=None).faults  # a slip of the pen is said
+    assert read(line + "gradient_acumulation_steps=4", gpus=None).faults  # a slip of the pen is said
 
 
 def test_torchtune_s_yaml():
@@ -129,6 +130,40 @@ def test_ms_swift_s_rlhf_gets_no_verdict():
     )
 
 
+SFT = "swift sft --per_device_train_batch_size 1 --torch_dtype bfloat16 --model "
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus", "gib"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct --tuner_type full --max_length 2048", 1, 76),  # full/train.sh
+        ("Qwen/Qwen2.5-7B-Instruct --tuner_type lora --max_length 2048", 1, 22),  # lora_sft.sh
+        ("Qwen/Qwen2.5-7B-Instruct --max_length 2048 --deepspeed zero2", 2, 18),  # multi-gpu/deepspeed
+        ("Qwen/Qwen2.5-7B-Instruct --max_length 2048 --deepspeed zero3", 2, 16),
+        ("Qwen/Qwen2.5-3B --tuner_type full --max_length 8192 --use_liger_kernel true", 1, 35),  # agent
+    ],
+)
+def test_memory_that_ms_swift_s_examples_state(line, gpus, gib):
+    """The first lines of modelscope/ms-swift examples/train/*.sh at 3602360a."""
+    assert read(SFT + line, "h100-sxm", gpus).total_bytes / GIB == pytest.approx(gib, rel=0.2)
+
+
+def test_what_ms_swift_s_names_say():
+    """A name that the model is taught, another head, and a base in 4 bits of another library."""
+    assert of(SFT + "Qwen/Qwen2.5-7B --model_name swift-robot")[0] == "ms_swift"
+    assert read(SFT + "Qwen/Qwen2.5-7B --task_type seq_cls").verdict == "cannot say"
+    assert read(SFT + "Qwen/Qwen2.5-7B-Instruct-AWQ").verdict == "cannot say"
+
+
+def test_megatron_swift_s_experts_are_not_cut():
+    line = (
+        "NPROC_PER_NODE=8 megatron sft --load Qwen3-30B-A3B-Base-mcore --tensor_model_parallel_size 2 "
+        "--expert_model_parallel_size 8 --micro_batch_size 1 --max_length 8192 --sequence_parallel true"
+    )
+    _, layout, job = of(line, gpus=None)
+    assert (layout.ep, layout.expert_tp, job.global_batch) == (8, 1, 16)
+
+
 def test_megatron_swift_with_its_optimizer_on_the_host():
     """65 GiB of each of 8 GPUs (modelscope/ms-swift examples/train/megatron/dense/72b_offload.sh)."""
     line = (
@@ -138,7 +173,8 @@ def test_megatron_swift_with_its_optimizer_on_the_host():
         "--use_precision_aware_optimizer true"
     )
     report = read(line, "a800", None)
-    assert report.launch.framework == "megatron_swift" and report.launch.layout.offload == "optimizer"
+    key, layout, _ = of(line, "a800", None)
+    assert (key, layout.offload) == ("megatron_swift", "optimizer")
     assert report.total_bytes / GIB == pytest.approx(65, rel=0.2)
 
 
@@ -158,6 +194,13 @@ def test_unsloth_s_program():
     assert of(UNSLOTH.replace("r=32", "r=32, use_gradient_checkpointing=True"))[1].offload == "none"
     assert read(UNSLOTH.replace("r=32", "r=32, modules_to_save=['lm_head']")).verdict == "cannot say"
     assert "not a literal" in said(UNSLOTH.replace("batch_size=2", "batch_size=args.batch"))
+
+
+def test_a_format_that_nobody_asked_for_is_the_gpu_s_own():
+    """A T4 multiplies in fp16 alone: what Unsloth takes by itself is no error there, what is asked for is."""
+    assert read(UNSLOTH, "t4").verdict != "will not start"
+    asked = UNSLOTH.replace("per_device", "bf16=True, per_device")
+    assert read(asked, "t4").verdict == "will not start"
 
 
 def test_a_program_of_the_trainer():
@@ -182,12 +225,14 @@ def test_axolotl_s_yaml():
     key, layout, job = of({"x.yaml": AXOLOTL})
     assert (key, layout.micro_batch, job.global_batch, layout.recompute) == ("axolotl", 2, 8, "full")
     # 2 for the weights, 2 for the gradients, and one byte for each moment with its scales
-    assert job.recipe.bytes_per_param == pytest.approx(6, abs=0.1)
+    assert recipe_of(job).bytes_per_param == pytest.approx(6, abs=0.1)
     fsdp = "fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n  offload_params: false\n"
     assert of({"x.yaml": AXOLOTL + fsdp}, gpus=8)[1].zero == 3
     cut = "plugins:\n- axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"
     assert of({"x.yaml": AXOLOTL + cut})[2].software.loss_chunks > 8
     assert of({"x.yaml": AXOLOTL + "activation_offloading: true\n"})[1].offload == "activations"
+    galore = AXOLOTL.replace("adamw_8bit", "galore_adamw_8bit")
+    assert read({"x.yaml": galore}).verdict == "cannot say"
     assert read({"x.yaml": AXOLOTL + "rl: dpo\n"}).verdict == "cannot say"
 
 
@@ -207,7 +252,7 @@ def test_llama_factory_s_defaults():
     key, layout, job = of({"launch.sh": "llamafactory-cli train x.yaml", "x.yaml": FACTORY})
     assert (key, layout.recompute, job.seq, job.adapter) == ("llama_factory", "full", 2048, Adapter(8))
     pure = of({"x.yaml": FACTORY + "finetuning_type: full\npure_bf16: true\n"})[2]
-    assert pure.recipe.bytes_per_param == 8
+    assert recipe_of(pure).bytes_per_param == 8
     assert of({"x.yaml": FACTORY + "use_unsloth: true\n"})[1].offload == "activations"
     assert read({"x.yaml": FACTORY + "use_galore: true\n"}).verdict == "cannot say"
     assert "only compatible with the LoRA" in said(
@@ -237,7 +282,7 @@ optimizer:
 def test_automodel_s_yaml():
     key, layout, job = of({"x.yaml": AUTOMODEL}, gpus=8)
     assert (key, layout.zero, layout.micro_batch, job.global_batch) == ("automodel", 3, 8, 64)
-    assert job.recipe.bytes_per_param == 8
+    assert recipe_of(job).bytes_per_param == 8
     summed = AUTOMODEL.replace("global_batch_size: 64", "global_batch_size: 128")
     assert read({"x.yaml": summed}, gpus=8).verdict == "cannot say"
     lora = "peft:\n  _target_: nemo_automodel.components._peft.lora.PeftConfig\n  dim: 16\n"
@@ -257,5 +302,42 @@ def test_a_slip_of_the_pen_is_said(key):
         "automodel": {"x.yaml": AUTOMODEL.replace("  dp_size: none", "  sequence_paralell: true")},
     }[key]
     report = read(text)
-    assert report.launch.framework == key and "did you mean" in " ".join(map(str, report.faults))
+    assert of(text)[0] == key and "did you mean" in " ".join(map(str, report.faults))
     assert key in registry.trainers()
+
+
+# -- MaxText -------------------------------------------------------------------------------------------------
+MAXTEXT = (
+    "python3 -m MaxText.train MaxText/configs/base.yml run_name=x model_name=llama2-70b "
+    "per_device_batch_size=4 ici_fsdp_parallelism=-1 ici_tensor_parallelism=4 remat_policy=full"
+)
+
+
+def test_maxtext_s_line():
+    """Four sequences of each of 128 chips are 16 of each of 32 groups of tensor ranks."""
+    key, layout, job = of(MAXTEXT, gpu="tpu-v5p", gpus=128)
+    assert (key, layout.tp, layout.zero, layout.micro_batch) == ("maxtext", 4, 3, 16)
+    assert (job.global_batch, job.seq, recipe_of(job).bytes_per_param) == (512, 2048, 16)
+    for more in ("ici_pipeline_parallelism=2", "quantization=int8", "optimizer_memory_host_offload=True"):
+        assert read(f"{MAXTEXT} {more}", gpu="tpu-v5p", gpus=128).verdict == "cannot say"
+    policy = MAXTEXT.replace("policy=full", "policy=save_qkv_proj")
+    assert read(policy, gpu="tpu-v5p", gpus=128).verdict == "cannot say"
+    assert "does not match the product" in said(MAXTEXT, gpus=6)
+    assert "did you mean" in said(f"{MAXTEXT} per_device_batch_sizes=2", gpus=8)
+
+
+# -- Megatron-Bridge's performance scripts -------------------------------------------------------------------
+def test_a_performance_recipe_by_its_arguments():
+    """src/megatron/bridge/perf_recipes/qwen/b300/qwen3_moe.py at 067f987d: EP 8, 8 × 4,096 tokens, 512 a
+    step; in MXFP8 a whole step is one CUDA graph, and experts are padded for it."""
+    line = "uv run python scripts/performance/setup_experiment.py -m qwen -mr qwen3_30b_a3b -ng 8 -g b300 -c "
+    _, layout, job = of(line + "bf16", gpu="b300", gpus=None)
+    assert (layout.gpus, layout.ep, layout.micro_batch, layout.recompute) == (8, 8, 8, "none")
+    assert (job.global_batch, job.seq, recipe_of(job).gradient_bytes) == (512, 4096, 2)
+    assert read(line + "fp8_mx", gpu="b300", gpus=None).verdict == "cannot say"
+    _, layout, job = of(line + "bf16 train.micro_batch_size=2", gpu="b300", gpus=None)
+    assert (layout.micro_batch, job.global_batch) == (2, 512)
+    large = line.replace("qwen3_30b_a3b -ng 8", "qwen3_235b_a22b --num_gpus 256 --gpus_per_node 8") + "bf16"
+    assert of(large, gpu="b200", gpus=None)[1].gpus == 256
+    unknown = line.replace("qwen3_30b_a3b", "llama3_8b") + "bf16"
+    assert read(unknown, gpu="b300", gpus=None).verdict == "cannot say"
