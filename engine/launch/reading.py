@@ -521,7 +521,8 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
         at_key = word.span()[0]
         span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
         if not equals:
-            kind = table[name].kind if name in table else ""
+            no = name[3:] if name[:3] == f"no{separator}" else name
+            kind = table[name].kind if name in table else table[no].kind if no in table else ""
             values: list[Word] = []
             while at < len(words) and (not words[at].text.startswith("-") or _number(words[at].text)):
                 if kind == FLAG and words[at].text.lower() not in (*TRUE, *FALSE):
@@ -543,6 +544,10 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
             unknown.append((name, word))
             if not word.known and not value:
                 continue
+        off = name[3:] if name[:3] == f"no{separator}" and name not in table else ""
+        if off in table and table[off].kind == FLAG and not value:
+            found.append(Entry(off, "false", "", line, -1, -1, at_key))  # ``--no-enable-prefix-caching``
+            continue
         found.append(Entry(name, value, "", line, span[0], span[1], at_key))
     return Flags(found, bare, unknown)
 
@@ -627,7 +632,9 @@ def _launch(
 ) -> Launch:
     several = [f for f in gathered.found if f.framework is framework]
     if framework.serves and len(several) > 1:
-        words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
+        first = several[0]
+        place = f"{first.file}:{first.line}" if first.file != several[1].file else f"line {first.line}"
+        words = f"{len(several)} servers are started here: the one of {place} is checked"
         faults.append(Fault(several[1].file, several[1].line, words))
         several = several[:1]
     for found in several:

@@ -157,14 +157,14 @@ SERVERS = {  # model, GPUs, tensor ranks, stages, longest
     "podman": (
         (
             "podman run --device nvidia.com/gpu=0 --device nvidia.com/gpu=1 --security-opt=label=disable "
-            "docker.io/vllm/vllm-openai:v0.9 --model=Qwen/Qwen2.5-7B --tensor-parallel-size=2 --max-model-len=4k"
+            "docker.io/vllm/vllm-openai:v0.9 --model=a/Qwen2.5-7B --tensor-parallel-size=2 --max-model-len=4k"
         ),
         *("qwen2.5-7b", 2, 2, 1, 4000),
     ),
     "an image without a program": (SGLANG, "llama3.1-8b", 2, 2, 1, 131072),
     "bash in a container": (
         (
-            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve Qwen/Qwen2.5-32B -tp \\$X \\\n'
+            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve a/Qwen2.5-32B -tp \\$X \\\n'
             '  --max-model-len 8192"'
         ),
         *("qwen2.5-32b", 2, 2, 1, 8192),

@@ -205,3 +205,9 @@ def test_the_order_of_the_texts_changes_nothing(name):
 
 def test_there_are_texts_to_permute():
     assert len(SEVERAL) > 9
+
+
+def test_a_flag_is_turned_off_by_its_no():
+    report = engine.check_launch("vllm serve --no-enable-lora Qwen/Qwen2.5-7B --no-enforce-eager", "h100-sxm")
+    assert report.launch.server.adapters == 0 and report.launch.model.key == "qwen2.5-7b"
+    assert not [one for one in report.ignored if "not known" in one.why]
