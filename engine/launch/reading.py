@@ -24,6 +24,7 @@ from engine.frameworks.settings import (
     Entry,
     Fault,
     Field,
+    Ignored,
     Setting,
 )
 from engine.launch import containers, json, shell, toml, yaml
@@ -79,6 +80,7 @@ class Fragment(NamedTuple):
     line: int
     notation: str
     counts: dict[str, Entry]  # how many GPUs this command alone is given
+    unknown: list[Entry]  # keys whose values only running could tell
 
 
 class Gathered:
@@ -185,7 +187,7 @@ class Gathered:
                         Source(source.name, item.text, item.line + 1, start, source.given, key.text), 2
                     )
         if len(self.found) == before and len(self.faults) == told:
-            words = "none of these containers starts anything that is known"
+            words = "nothing that this file starts is known"
             self.faults.append(Fault(source.name, source.first_line, words))
         return True
 
@@ -209,7 +211,8 @@ class Gathered:
             counts["nnodes"] = started.nodes
         for at in range(before, len(self.found)):
             self.found[at] = self.found[at]._replace(counts=counts | self.found[at].counts)
-        if started.copies and len(self.found) > before:
+        together = any(key in self.counts for key in NODES)  # its copies are the nodes of one server
+        if started.copies and len(self.found) > before and not together:
             words = (
                 f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
             )
@@ -226,7 +229,7 @@ class Gathered:
     ) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
         entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
-        self.found.append(Fragment(framework, entries, file, line, notation, counts))
+        self.found.append(Fragment(framework, entries, file, line, notation, counts, []))
 
     def script(self, source: Source, depth: int) -> None:
         """A shell script: its commands, the files that it writes, and Slurm's lines."""
@@ -342,6 +345,8 @@ class Gathered:
                 self.faults.append(word.why._replace(file=file))
         visible = containers.visible({name: [word] for name, word in front.items()}, file)
         self.add(framework, entries, "", words[0].line, SHELL, {VISIBLE: visible} if visible else {})
+        open_ = [Entry(name, "", file, w.why.line) for name, w in found.unknown if w.why and not w.known]
+        self.found[-1] = self.found[-1]._replace(unknown=open_)
 
 
 class Loose(NamedTuple):
@@ -576,7 +581,10 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     gathered.settle()
     gathered.found = sorted(gathered.found, key=lambda one: LATER.index(one.notation))
     named = any(base(source.name) in gathered.files for source in given)
+    launching = {found.file for found in gathered.found}
     for source in sorted(quiet, key=lambda one: (one.name, one.start)):
+        if source.name in launching:  # another part of a page, such as an output
+            continue
         if not (gathered.found and (named or only_set([source]))):
             words = "nothing here launches anything that is known"
             gathered.faults.append(Fault(source.name, source.first_line, words))
@@ -639,6 +647,10 @@ def _launch(
         several = several[:1]
     for found in several:
         draft.read(found.entries, framework.fields, framework.unmodelled)
+    for entry in [one for found in several for one in found.unknown]:
+        if entry.key in framework.fields:
+            why = "its value is not known without running the script: write it there"
+            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], why)
     for found in gathered.found:
         if found.framework is not framework:
             framework.read_beside(draft, found.entries)

@@ -92,6 +92,14 @@ def test_only_what_matters_and_is_not_known_is_said(text, told):
     assert found == [f"{words} not known without running the script" for words in told]
 
 
+def test_a_setting_that_is_not_known_is_not_guessed():
+    report = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --max-model-len $N", "h100-sxm")
+    assert report.verdict == "not modelled"
+    assert [(one.key, one.line) for one in report.unmodelled] == [("max-model-len", 1)]
+    known = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --served-model-name $N --port $P", "h100-sxm")
+    assert known.verdict == "fits" and not known.faults
+
+
 # -- a file of flags beside a command ------------------------------------------------------------------------
 # docs.vllm.ai, serving/serve_args: the file's keys are long flags; the line goes before the file
 FILE = """# config.yaml
