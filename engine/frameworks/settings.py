@@ -138,6 +138,7 @@ class Draft:
 
     def __init__(self) -> None:
         self.settings: dict[str, Setting] = {}
+        self.unknown: dict[str, Ignored] = {}  # our names that are set to what only running could tell
         self.used: set[str] = set()
         self.assumed: list[Assumed] = []
         self.ignored: list[Ignored] = []
@@ -197,6 +198,8 @@ class Draft:
         """The value that was read, or None."""
         self.used.add(name)
         found = self.settings.get(name)
+        if found is None and name in self.unknown:
+            self.unmodelled.append(self.unknown.pop(name))
         return found.value if found else None
 
     def ask(self, *names: str) -> None:

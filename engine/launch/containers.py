@@ -411,7 +411,8 @@ class _Files:
         for one in each:
             ids, count = one.list("device_ids"), one.get("count")
             if ids:
-                return Entry("device_ids", str(len(ids)), self.source.name, ids[0].line)
+                many = sum(len(one.text.split(",")) for one in ids)
+                return Entry("device_ids", str(many), self.source.name, ids[0].line)
             if count is not None and _whole(count.text):
                 return self.entry("count", count)
         return None
@@ -471,17 +472,23 @@ def _task(root: Node, task: Node, source: Source) -> list[Started]:
     asked = root.at("resources", "accelerators")
     asked = asked if asked is not None else root.at("resources", "gpu")
     gpus: Entry | None = None
-    if asked is not None and asked.kind == TEXT:
-        many = asked.text.split(":")[-1] if ":" in asked.text else "1"
-        gpus = Entry(asked.text.split(":")[0], many, source.name, asked.line) if _whole(many) else None
-    elif asked is not None and asked.kind == MAP and asked.items:
-        item = asked.get("count") or asked.items[0]
-        many = item.text or "1"
-        gpus = Entry(asked.keys[0].text, many, source.name, asked.line) if _whole(many) else None
+    if asked is not None:  # ``H100:8``, ``{H100: 8}`` or ``{H100:8, A100:8}``, any of which will do
+        each = [asked.text] if asked.kind == TEXT else [one.text for one in asked.items or asked.keys]
+        if asked.kind == MAP:
+            each = [k.text if ":" in k.text else f"{k.text}:{i.text or 1}" for k, i in asked.pairs()]
+        if asked.get("count") is not None:
+            each = [f"gpu:{asked.word('count')}"]
+        counts = {one.split(":")[-1] if ":" in one else "1" for one in each}
+        if len(counts) == 1 and _whole(next(iter(counts))):
+            gpus = Entry("accelerators", next(iter(counts)), source.name, asked.line)
     count = root.get("num_nodes") or root.get("nodes")
     nodes = None
     if count is not None and _whole(count.text):
         nodes = Entry("num_nodes", count.text, source.name, count.line)
+    for name, entry in (("SKYPILOT_NUM_GPUS_PER_NODE", gpus), ("SKYPILOT_NUM_NODES", nodes)):
+        value = entry.value if entry else "1" if name == "SKYPILOT_NUM_NODES" else ""
+        if value:
+            env[name] = [Word((Bit(value, entry.line if entry else root.line),))]
     each = task.items if task.kind == LIST else [task]
     scripts = [word_of(one, source) for one in each if one.kind == TEXT and one.text.strip()]
     shell_c = [Word((Bit("bash", root.line),)), Word((Bit("-c", root.line),))]

@@ -25,6 +25,7 @@ from engine.frameworks.settings import (
     Entry,
     Fault,
     Field,
+    Ignored,
     Setting,
 )
 from engine.launch import containers, json, python, shell, toml, yaml
@@ -81,6 +82,7 @@ class Fragment(NamedTuple):
     line: int
     notation: str
     counts: dict[str, Entry]  # how many GPUs this command alone is given
+    unknown: list[Entry]  # keys whose values only running could tell
 
 
 class Gathered:
@@ -191,7 +193,7 @@ class Gathered:
                         Source(source.name, item.text, item.line + 1, start, source.given, key.text), 2
                     )
         if len(self.found) == before and len(self.faults) == told:
-            words = "none of these containers starts anything that is known"
+            words = "nothing that this file starts is known"
             self.faults.append(Fault(source.name, source.first_line, words))
         return True
 
@@ -215,7 +217,8 @@ class Gathered:
             counts["nnodes"] = started.nodes
         for at in range(before, len(self.found)):
             self.found[at] = self.found[at]._replace(counts=counts | self.found[at].counts)
-        if started.copies and len(self.found) > before:
+        together = any(key in self.counts for key in NODES)  # its copies are the nodes of one server
+        if started.copies and len(self.found) > before and not together:
             words = (
                 f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
             )
@@ -232,7 +235,7 @@ class Gathered:
     ) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
         entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
-        self.found.append(Fragment(framework, entries, file, line, notation, counts))
+        self.found.append(Fragment(framework, entries, file, line, notation, counts, []))
 
     def script(self, source: Source, depth: int) -> None:
         """A shell script: its commands, the files that it writes, and Slurm's lines."""
@@ -367,6 +370,8 @@ class Gathered:
                 self.faults.append(word.why._replace(file=file))
         visible = containers.visible({name: [word] for name, word in front.items()}, file)
         self.add(framework, entries, "", words[0].line, SHELL, {VISIBLE: visible} if visible else {})
+        open_ = [Entry(name, "", file, w.why.line) for name, w in found.unknown if w.why and not w.known]
+        self.found[-1] = self.found[-1]._replace(unknown=open_)
 
     def releases(self, words: list[Word]) -> None:
         """Keep which releases ``pip install vllm==0.8.5`` installs."""
@@ -570,7 +575,8 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
         at_key = word.span()[0]
         span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
         if not equals:
-            kind = table[name].kind if name in table else ""
+            no = name[3:] if name[:3] == f"no{separator}" else name
+            kind = table[name].kind if name in table else table[no].kind if no in table else ""
             values: list[Word] = []
             while at < len(words) and (not words[at].text.startswith("-") or _number(words[at].text)):
                 if kind == FLAG and words[at].text.lower() not in (*TRUE, *FALSE):
@@ -592,6 +598,10 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
             unknown.append((name, word))
             if not word.known and not value:
                 continue
+        off = name[3:] if name[:3] == f"no{separator}" and name not in table else ""
+        if off in table and table[off].kind == FLAG and not value:
+            found.append(Entry(off, "false", "", line, -1, -1, at_key))  # ``--no-enable-prefix-caching``
+            continue
         found.append(Entry(name, value, "", line, span[0], span[1], at_key))
     return Flags(found, bare, unknown)
 
@@ -620,7 +630,10 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     gathered.settle()
     gathered.found = sorted(gathered.found, key=lambda one: LATER.index(one.notation))
     named = any(base(source.name) in gathered.files for source in given)
+    launching = {found.file for found in gathered.found}
     for source in sorted(quiet, key=lambda one: (one.name, one.start)):
+        if source.name in launching:  # another part of a page, such as an output
+            continue
         if not (gathered.found and (named or only_set([source]))):
             words = "nothing here launches anything that is known"
             gathered.faults.append(Fault(source.name, source.first_line, words))
@@ -677,11 +690,17 @@ def _launch(
     several = [f for f in gathered.found if f.framework is framework]
     commands = [f for f in several if f.notation == SHELL]
     if framework.serves and len(commands) > 1 and not framework.in_parts:
-        words = f"{len(commands)} servers are started here: the one of line {commands[0].line} is checked"
+        first = commands[0]
+        place = f"{first.file}:{first.line}" if first.file != commands[1].file else f"line {first.line}"
+        words = f"{len(commands)} servers are started here: the one of {place} is checked"
         faults.append(Fault(commands[1].file, commands[1].line, words))
-        several = [f for f in several if f.notation != SHELL or f is commands[0]]
+        several = [f for f in several if f.notation != SHELL or f is first]
     for found in several:
         draft.read(found.entries, framework.fields | framework.environment, framework.unmodelled)
+    for entry in [one for found in several for one in found.unknown]:
+        if entry.key in framework.fields:
+            why = "its value is not known without running the script: write it there"
+            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], why)
     if framework.package in gathered.installed:
         draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:

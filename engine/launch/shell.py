@@ -375,7 +375,7 @@ class _Reader:
                 self.end_word()
             self.known = self.known and word.known
             self.why = self.why or word.why
-            self.open = self.open or quoted or several
+            self.open = self.open or quoted or several or not word.known
             for each in word.bits:
                 bit = each if each.line else each._replace(line=self.line)  # 0 is in another text
                 self.add(bit) if quoted or several else self.split(bit)

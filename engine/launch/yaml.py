@@ -175,6 +175,7 @@ class _YamlReader:
         self.faults: list[Fault] = []
         self.anchors: dict[str, Node | None] = {}
         self.merged = 0
+        self.margin = 0  # where the text begins: a part of a page is further in than a file
 
     # -- places ------------------------------------------------------------------------------------------
     def fault(self, words: str, line: int = 0) -> None:
@@ -217,7 +218,7 @@ class _YamlReader:
         while self.ends() and self.at < len(self.text):
             self.to(self.at + 1)
         column = self.at - self.begun
-        if self.at >= len(self.text) or (column == 0 and self.mark(self.at)):
+        if self.at >= len(self.text) or (column in (0, self.margin) and self.mark(self.at)):
             return -1
         return column
 
@@ -236,6 +237,7 @@ class _YamlReader:
     def run(self, found: list[Node]) -> None:
         if self.text.startswith("\ufeff"):
             self.at = self.begun = 1
+        self.margin = max(0, self.next())
         while self.at < len(self.text):
             column = self.next()
             if column < 0:
@@ -263,7 +265,7 @@ class _YamlReader:
             if not self.ends():
                 if self.text[self.begun : self.at].strip():
                     raise _Bad(self.not_a_line())
-                if self.at > self.begun or not self.mark(self.at):
+                if self.at - self.begun not in (0, self.margin) or not self.mark(self.at):
                     self.fault(self.not_a_line())
         except _Bad as bad:
             self.fault(str(bad))

@@ -157,15 +157,14 @@ SERVERS = {  # model, GPUs, tensor ranks, stages, longest
     "podman": (
         (
             "podman run --device nvidia.com/gpu=0 --device nvidia.com/gpu=1 --security-opt=label=disable "
-            "docker.io/vllm/vllm-openai:v0.9 --model=Qwen/Qwen2.5-7B --tensor-parallel-size=2 "
-            "--max-model-len=4k"
+            "docker.io/vllm/vllm-openai:v0.9 --model=a/Qwen2.5-7B --tensor-parallel-size=2 --max-model-len=4k"
         ),
         *("qwen2.5-7b", 2, 2, 1, 4000),
     ),
     "an image without a program": (SGLANG, "llama3.1-8b", 2, 2, 1, 131072),
     "bash in a container": (
         (
-            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve Qwen/Qwen2.5-32B -tp \\$X \\\n'  # noqa: E501
+            'sudo docker run -d --gpus 4 mine bash -c "export X=2 && vllm serve a/Qwen2.5-32B -tp \\$X \\\n'
             '  --max-model-len 8192"'
         ),
         *("qwen2.5-32b", 2, 2, 1, 8192),
@@ -231,6 +230,8 @@ def test_a_job_of_several_pods_has_their_gpus():
         (COMPOSE.split("    deploy:")[0] + "    gpus:\n      - {driver: nvidia, count: 1}\n", 1),
         (COMPOSE.split("    deploy:")[0].replace("- HF_TOKEN=${HF_TOKEN}", "- NVIDIA_VISIBLE_DEVICES=0"), 1),
         (CHART.replace("requestGPU: 2", "requestGPU: 1"), 1),
+        (COMPOSE.replace("count: 2", "device_ids: ['3']").replace("parallel-size 2", "parallel-size 4"), 1),
+        (COMPOSE.replace("count: 2", "device_ids: ['0,1']").replace("parallel-size 2", "parallel-size 4"), 2),
         (GROUP.replace("size: 2", "size: 1"), 8),
         (TASK.replace("{H100: 4}", "H100:2"), 2),
         ("#SBATCH --gres=gpu:h100:1\nvllm serve Qwen/Qwen2.5-7B -tp 2", 1),
@@ -251,7 +252,7 @@ def test_a_server_that_needs_more_gpus_than_it_is_given_does_not_start(text, gpu
         ),
         (
             "services:\n  a:\n    image: redis\n    ports: [6379]\n",
-            "given:1: none of these containers starts anything that is known",
+            "given:1: nothing that this file starts is known",
         ),
         (
             DEPLOYMENT.replace("replicas: 1", "replicas: 3"),
@@ -288,6 +289,53 @@ def test_an_edit_is_written_into_the_file_where_the_value_stands():
         edits = [one for one in changes.neighbours(found, None) if one.what == (("tp", 1),)]
         assert len(edits) == 1 and said in edits[0].texts["f.yaml"]
         assert edits[0].texts["f.yaml"].count("\n") == text.count("\n")
+
+
+def test_a_task_knows_what_it_asks_for():
+    """SkyPilot's own variables, from what the task says; llm/deepseek-r1 of skypilot-org/skypilot, shortened."""
+    text = """resources:
+  accelerators: {H200:8, H100:8}
+num_nodes: 2
+run: |
+  TP=$(($SKYPILOT_NUM_GPUS_PER_NODE * $SKYPILOT_NUM_NODES))
+  python -m sglang.launch_server --model deepseek-ai/DeepSeek-R1 --tp $TP --nnodes ${SKYPILOT_NUM_NODES} \\
+    --node-rank ${SKYPILOT_NODE_RANK}
+"""
+    found = reading.read({"r1.yaml": text})
+    assert (found.launch.gpus, found.launch.server.tp) == (16, 16) and not found.faults
+    other = engine.check_launch({"r1.yaml": text.replace("H100:8", "A100:4")}, "h200")
+    assert other.verdict == "not modelled" and "not known without running" in other.unmodelled[0].why
+
+
+def test_pods_that_are_the_nodes_of_one_server_are_no_copies():
+    """docker/k8s-sglang-distributed-sts.yaml of sgl-project/sglang, shortened."""
+    text = """kind: StatefulSet
+apiVersion: apps/v1
+spec:
+  replicas: 2
+  template:
+    spec:
+      containers:
+      - image: lmsysorg/sglang:latest
+        command: [/bin/bash, -c]
+        args:
+        - |
+          python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-R1 --tensor-parallel-size 16 \\
+          --nnodes 2 \\
+          --node-rank $POD_INDEX
+        resources: {limits: {nvidia.com/gpu: "8"}}
+"""
+    found = reading.read({"sts.yaml": text})
+    assert found.launch.gpus == 16 and not found.faults and not found.launch.refused
+
+
+def test_a_manifest_in_a_page_is_further_in_than_a_file():
+    page = "A deployment:\n\n    ```yaml\n"
+    page += (
+        "".join(f"    {line}\n" for line in DEPLOYMENT.splitlines()) + "    ```\n\n```console\nDone.\n```\n"
+    )
+    found = reading.read({"k8s.md": page})
+    assert found.launch.model.key == "mistral-7b" and not found.faults
 
 
 def test_variables_of_a_file_beside_a_compose_file():

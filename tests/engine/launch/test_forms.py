@@ -94,6 +94,14 @@ def test_only_what_matters_and_is_not_known_is_said(text, told):
     assert found == [f"{words} not known without running the script" for words in told]
 
 
+def test_a_setting_that_is_not_known_is_not_guessed():
+    report = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --max-model-len $N", "h100-sxm")
+    assert report.verdict == "not modelled"
+    assert [(one.key, one.line) for one in report.unmodelled] == [("max-model-len", 1)]
+    known = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --served-model-name $N --port $P", "h100-sxm")
+    assert known.verdict == "fits" and not known.faults
+
+
 # -- a file of flags beside a command ------------------------------------------------------------------------
 # docs.vllm.ai, serving/serve_args: the file's keys are long flags; the line goes before the file
 FILE = """# config.yaml
@@ -205,3 +213,9 @@ def test_the_order_of_the_texts_changes_nothing(name):
 
 def test_there_are_texts_to_permute():
     assert len(SEVERAL) > 9
+
+
+def test_a_flag_is_turned_off_by_its_no():
+    report = engine.check_launch("vllm serve --no-enable-lora Qwen/Qwen2.5-7B --no-enforce-eager", "h100-sxm")
+    assert report.launch.server.adapters == 0 and report.launch.model.key == "qwen2.5-7b"
+    assert not [one for one in report.ignored if "not known" in one.why]
