@@ -86,6 +86,8 @@ FLAGS_UNTIL = {"reasoning": (0, 9), "swap": (0, 17)}  # the last release that ta
 SHARES = ((0, 20), 0.92, 0.9)  # since which release which share, and before
 PICKS = (0, 17)  # since which release a kernel picks from the logits
 COUNTS_GRAPHS = (0, 21)  # … and graphs count to the share
+# 23.32 GiB for 1,048,576 tokens of DeepSeek-V4-Pro in fp8 (issue 53961), five times what they are alone
+COMPRESSED = "how it lays out a compressed cache is not modelled"
 LARGE, LARGEST = 70 * 2.0**30, 160 * 2.0**30  # bytes of a card that has more by default
 # what NCCL, its buffers and the kernels take outside of PyTorch: 57 runs of 0.19 on H100 (0.25 alone, 2.1
 # with tensor ranks); by mid 2026 0.6 on four of them (pull request 48601); 0.34 to 0.43 on cards without a
@@ -145,6 +147,11 @@ class Vllm(ServerCommand):
         allowed = not text and not pictures.none_allowed(limits)
         if other and allowed:
             d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], f"{other}, which is not modelled"))
+        if any(getattr(group.attention, "ratio", 0) for group in shape.layers):
+            place = d.settings["model"].entry[:4] if "model" in d.settings else ("", "", "", 0)
+            d.unmodelled.append(Ignored(*place, COMPRESSED))
+        if d.given("runner"):
+            d.lacks("runner", "the second runner's sampler, which its profile leaves out, is not modelled")
         listed = d.given("stages")
         fullest = self.fullest(d, shape, server, listed) if listed else 0.0
         return replace(

@@ -31,6 +31,10 @@ PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
 TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
+BLOCKS = (
+    "how many blocks for states there are is known to a fifth, which decides here: ask for fewer requests"
+)
+LESS, MORE = 1.2, 1.1
 LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
@@ -336,8 +340,8 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
-    if turns(launch, room):
-        launch = replace(launch, unmodelled=(*launch.unmodelled, Ignored("", "", "", 0, TURNS)))
+    open_ = [why for why, so in ((TURNS, turns(launch, room)), (BLOCKS, nearly(launch, room))) if so]
+    launch = replace(launch, unmodelled=(*launch.unmodelled, *(Ignored("", "", "", 0, why) for why in open_)))
     verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
     report = replace(
         report,
@@ -468,6 +472,15 @@ def turns(launch: Launch, room: ServerRoom) -> bool:
     """Whether what is known to a factor alone decides if the cache is large enough."""
     least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
     return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
+
+
+def nearly(launch: Launch, room: ServerRoom) -> bool:
+    """Whether the blocks for states are about as many as the requests: published counts are up to a sixth
+    less and a tenth more."""
+    s = launch.server
+    assert s is not None
+    most = frameworks()[launch.framework].too_many(s, room.blocks)
+    return bool(room.blocks and most) and room.blocks / LESS < s.requests <= room.blocks * MORE
 
 
 def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:

@@ -213,3 +213,17 @@ def test_chat_models_of_qwen_2_5_take_fewer_tokens():
     ):
         launch = engine.check_launch(f"vllm serve Qwen/{name}", "h200").launch
         assert launch is not None and launch.server is not None and launch.server.longest == most
+
+
+def test_what_vllm_lays_out_in_its_own_way_gets_no_verdict():
+    """DeepSeek-V4's cache (vllm-project/vllm issue 53961), the second sampler (pull request 48601), and
+    as many requests as there are blocks for states, give or take a fifth (vllm-project/recipes 831)."""
+    for line, gpu, gpus, why in (
+        ("vllm serve deepseek-ai/DeepSeek-V4-Pro -tp 8 --kv-cache-dtype fp8", "mi300x", 8, "compressed"),
+        ("VLLM_USE_V2_MODEL_RUNNER=1 vllm serve Qwen/Qwen3.6-27B-FP8 -tp 4", "h100-sxm", 4, "second runner"),
+        ("vllm serve Qwen/Qwen3.8-27B-FP8", "rtx-pro-6000", 1, "known to a fifth"),
+    ):
+        found = engine.check_launch(line, gpu, gpus)
+        assert found.verdict == "not modelled" and why in found.unmodelled[0].why
+    few = engine.check_launch("vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 512", "rtx-pro-6000", 1)
+    assert few.verdict == "fits"
