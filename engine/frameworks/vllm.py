@@ -9,22 +9,25 @@ count to the share since 0.21 (its log: "CUDA graph memory profiling is enabled 
 The default share is 0.9 in 0.19 and 0.92 by 0.26 (pull request 48601); which release changed it was not
 found, 0.20 is taken. --swap-space is gone since 0.18 (unslothai/unsloth-zoo issue 1210), --enable-reasoning
 since 0.10 (issue 18538), the first engine since 0.11 (pull request 25033). From memory: that a step has no
-more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens.
-The connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
+more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens;
+that a module that predicts further tokens is loaded once, and shares embedding and output layer. The
+connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
 connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
 deployment (v0.12.0).
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.frameworks.described import Server
+from engine.frameworks.described import Drafts, Server
 from engine.frameworks.framework import Framework, Holds
-from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
+from engine.frameworks.known_models import key_of, named
+from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -60,6 +63,9 @@ FIELDS = {
     "mm-processor-kwargs": Field("pixels", TEXT),
     "mm-encoder-tp-mode": Field("tower", TEXT),
     "language-model-only": Field("text_only", FLAG),
+    "speculative-config": Field("drafts", TEXT),
+    "kv-cache-memory-bytes": Field("cache_bytes", NUMBER),
+    "kv-cache-memory": Field("cache_bytes", NUMBER),
     "cpu-offload-gb": Field("on_host", NUMBER),
     "swap-space": Field("swap", NUMBER),
     "enable-reasoning": Field("reasoning", FLAG),
@@ -74,7 +80,13 @@ FIELDS = {
     "disable-log-stats": Field("quiet", FLAG),
     "enable-auto-tool-choice": Field("tools", FLAG),
 }
-NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
+NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS} | {
+    "decode-context-parallel-size": "a cache that is divided by tokens is not modelled",
+    "dcp": "a cache that is divided by tokens is not modelled",
+    "prefill-context-parallel-size": "prompts that are divided by tokens are not modelled",
+    "kv-offloading-size": "a cache on the host is not modelled",
+    "num-redundant-experts": "copies of experts are not modelled",
+}
 ENVIRONMENT = {
     "VLLM_PP_LAYER_PARTITION": Field("stages", TEXT),
     "VLLM_USE_V1": Field("engine"),
@@ -152,6 +164,8 @@ class Vllm(ServerCommand):
             d.unmodelled.append(Ignored(*place, COMPRESSED))
         if d.given("runner"):
             d.lacks("runner", "the second runner's sampler, which its profile leaves out, is not modelled")
+        text_of_drafts = d.given("drafts")
+        drafts = self.drafts(d, shape, text_of_drafts) if text_of_drafts else None
         listed = d.given("stages")
         fullest = self.fullest(d, shape, server, listed) if listed else 0.0
         return replace(
@@ -161,7 +175,32 @@ class Vllm(ServerCommand):
             pixels=pictures.pixels_of(d.given("pixels") or ""),
             tower_whole=(d.given("tower") or "").lower() == "data",
             fullest=fullest,
+            drafts=drafts,
+            cache_bytes=d.given("cache_bytes") or 0.0,
         )
+
+    def drafts(self, d: Draft, shape: Model, text: str) -> Drafts | None:
+        """What ``--speculative-config`` names: n-grams take nothing, a model's own modules a layer each,
+        another model its weights and its cache. Heads that were trained for a model are not in the
+        catalogue."""
+        try:
+            said = json.loads(text)
+        except json.JSONDecodeError:
+            said = None
+        if not isinstance(said, dict):
+            entry = d.settings["drafts"].entry
+            words = f"{entry.key} must be an object in JSON, got {text[:20]!r}"
+            d.faults.append(Fault(entry.file, entry.line, words))
+            return None
+        method, name = str(said.get("method") or "").lower(), str(said.get("model") or "")
+        if "ngram" in method or "suffix" in method or name == "[ngram]":
+            return Drafts()
+        if "mtp" in method and shape.mtp_modules and not name:
+            return Drafts(modules=1)
+        if name and method in ("", "draft_model") and key_of(name):
+            return Drafts(model=named(name))
+        d.lacks("drafts", DRAFT)
+        return None
 
     def fullest(self, d: Draft, shape: Model, server: Server, listed: str) -> float:
         """The share of the layers on the fullest stage of ``16,32``."""

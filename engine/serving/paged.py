@@ -44,8 +44,9 @@ def _state(kind) -> float:
     return float(getattr(kind.mixer, "state_bytes", 0.0)) if kind.mixer is not None else 0.0
 
 
-def blocks(size: Shape, value: float, tp: float, pp: float) -> Blocks:
-    """The blocks of a model with both kinds of layers, for keys and values of ``value`` bytes each."""
+def blocks(size: Shape, value: float, tp: float, pp: float, more: float = 0.0) -> Blocks:
+    """The blocks of a model with both kinds of layers, for keys and values of ``value`` bytes each, where
+    ``more`` layers with attention draft tokens."""
     depth = float(size.depth)
     attention = [kind for kind in size.attended if float(kind.cached)]
     stateful = [kind for kind in size.attended if _state(kind) and not float(kind.cached)]
@@ -54,6 +55,7 @@ def blocks(size: Shape, value: float, tp: float, pp: float) -> Blocks:
     state = max(_state(kind) for kind in stateful) / tp
     tokens = max(KERNEL, int(ops.ceil(state / a_token / KERNEL)) * KERNEL)
     counts = [sum(float(kind.share) for kind in kinds) * depth / pp for kinds in (attention, stateful)]
+    counts[0] = counts[0] + more
     least, most = min(counts), max(counts)
     group = most if most < NEARLY * least else least
     groups = [max(1, int(ops.ceil(count / group - 1e-9))) for count in counts]
