@@ -10,7 +10,7 @@ from engine.step.layout import Job, Layout
 
 
 @dataclass(frozen=True)
-class Drafts:
+class Drafters:
     """What drafts tokens beside a model: another model, or modules of its own that predict further tokens."""
 
     model: Model | None = None
@@ -41,7 +41,7 @@ class Server:
     release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
     requests_said: bool = True  # whether the texts say how many at once …
     share_said: bool = True  # … and which share
-    drafts: Drafts | None = None  # what drafts tokens beside the model
+    drafts: Drafters | None = None  # what drafts tokens beside the model
     cache_bytes: float = 0.0  # of the cache, where the texts say
     pictures: bool = True  # whether it takes some, if its model reads them
     text_only: bool = False  # the tower that reads pictures is not loaded

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.frameworks.described import Drafts, Server
+from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds
 from engine.frameworks.known_models import key_of, named
 from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
@@ -179,7 +179,7 @@ class Vllm(ServerCommand):
             cache_bytes=d.given("cache_bytes") or 0.0,
         )
 
-    def drafts(self, d: Draft, shape: Model, text: str) -> Drafts | None:
+    def drafts(self, d: Draft, shape: Model, text: str) -> Drafters | None:
         """What ``--speculative-config`` names: n-grams take nothing, a model's own modules a layer each,
         another model its weights and its cache. Heads that were trained for a model are not in the
         catalogue."""
@@ -194,11 +194,11 @@ class Vllm(ServerCommand):
             return None
         method, name = str(said.get("method") or "").lower(), str(said.get("model") or "")
         if "ngram" in method or "suffix" in method or name == "[ngram]":
-            return Drafts()
+            return Drafters()
         if "mtp" in method and shape.mtp_modules and not name:
-            return Drafts(modules=1)
+            return Drafters(modules=1)
         if name and method in ("", "draft_model") and key_of(name):
-            return Drafts(model=named(name))
+            return Drafters(model=named(name))
         d.lacks("drafts", DRAFT)
         return None
 

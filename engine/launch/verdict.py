@@ -19,7 +19,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import drafted, in_file, inference, paged, wide
+from engine.serving import draft_memory, in_file, inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -419,10 +419,10 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.cut
         beside["adapters"] = float(slots)
     if s.drafts and s.drafts.model:
-        beside["drafts"] = drafted.model_bytes(s.drafts.model, float(s.tp))
+        beside["drafts"] = draft_memory.model_bytes(s.drafts.model, float(s.tp))
     elif s.drafts and s.drafts.modules:
         each = weights * s.tp * s.cut / float(models.parameters(launch.model))
-        beside["drafts"] = s.drafts.modules * drafted.module_bytes(launch.model, each, float(s.tp))
+        beside["drafts"] = s.drafts.modules * draft_memory.module_bytes(launch.model, each, float(s.tp))
     held = sum(beside.values()) + weights
     rest = capacity - held
     cache = s.share * rest if s.of_rest else s.share * capacity - held
@@ -468,8 +468,10 @@ def _drafted(launch: Launch, value: float, tokens: int) -> float:
     if s is None or s.drafts is None:
         return 0.0
     if s.drafts.model:
-        return drafted.cached_bytes(s.drafts.model, value, float(tokens), float(s.tp))
-    return s.drafts.modules * drafted.module_cached_bytes(launch.model, value, float(tokens), float(s.tp))
+        return draft_memory.cached_bytes(s.drafts.model, value, float(tokens), float(s.tp))
+    return s.drafts.modules * draft_memory.module_cached_bytes(
+        launch.model, value, float(tokens), float(s.tp)
+    )
 
 
 def _request_bytes(size, s: Server, value: float, tokens: int) -> float:

@@ -6,7 +6,7 @@ import engine
 from engine import catalog
 from engine.frameworks import vllm
 from engine.mechanism.shape import shape
-from engine.serving import drafted, paged, pictures, profiled
+from engine.serving import draft_memory, paged, pictures, profiled
 
 GIB = 2.0**30
 # GiB of activations in 0.19.0 on H100 with 8,192 tokens and 1,024 requests: llm-d-incubation/llm-d-planner
@@ -232,7 +232,7 @@ def test_what_vllm_lays_out_in_its_own_way_gets_no_verdict():
 # -- what drafts tokens --------------------------------------------------------------------------------------
 def test_a_module_of_deepseek_v3_has_11_5_billion_parameters():
     """As its repository's README_WEIGHTS.md counts it without embedding and output layer."""
-    found = drafted.module_bytes(catalog.model("deepseek-v3"), 1.0, 1.0)
+    found = draft_memory.module_bytes(catalog.model("deepseek-v3"), 1.0, 1.0)
     assert found == pytest.approx(11.5e9, rel=0.01)
 
 
