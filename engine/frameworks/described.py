@@ -10,6 +10,14 @@ from engine.step.layout import Job, Layout
 
 
 @dataclass(frozen=True)
+class Drafters:
+    """What drafts tokens beside a model: another model, or modules of its own that predict further tokens."""
+
+    model: Model | None = None
+    modules: int = 0
+
+
+@dataclass(frozen=True)
 class Server:
     """A server of one model: how it is cut, what its memory may hold, and what it is asked to hold."""
 
@@ -33,6 +41,8 @@ class Server:
     release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
     requests_said: bool = True  # whether the texts say how many at once …
     share_said: bool = True  # … and which share
+    drafts: Drafters | None = None  # what drafts tokens beside the model
+    cache_bytes: float = 0.0  # of the cache, where the texts say
     pictures: bool = True  # whether it takes some, if its model reads them
     text_only: bool = False  # the tower that reads pictures is not loaded
     pixels: float = 0.0  # of the largest, where the texts say

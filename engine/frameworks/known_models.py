@@ -50,7 +50,9 @@ def stored_formats(name: str) -> str:
     does not. That 4 bits have a scale for 128 weights is assumed; some have one for 32, which is 8 %
     more."""
     low = tail(name)
-    if name.strip().lower().startswith("meta-llama/") and "fp8" in low:  # 57.75 GiB of 405B on each of 8 GPUs
+    if (
+        name.strip().lower().startswith("meta-llama/") and "405b" in low and "fp8" in low
+    ):  # 57.75 GiB of 405B on each of 8 GPUs
         return "attention bf16, rest fp8"  # (vllm-project/vllm issue 6746)
     if "w4afp8" in low or "w4a8" in low:
         return "experts int4-128, rest fp8-block"

@@ -1,8 +1,8 @@
 """What servers share: how the words that start one are read, and how a deployment is written as commands.
 
 A server's module has its arguments, its defaults, what it does with ranks that share experts, and the command
-of one pool; what it has no flag for is a comment. Left out: what a server's profiling run keeps beyond the
-engine's fixed share for the framework, drafts, adapters and pictures.
+of one pool; what it has no flag for is a comment. What a program holds beside weights and cache is in its own
+module, as ``holds``; where that says nothing, a fixed size.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ count to the share since 0.21 (its log: "CUDA graph memory profiling is enabled 
 The default share is 0.9 in 0.19 and 0.92 by 0.26 (pull request 48601); which release changed it was not
 found, 0.20 is taken. --swap-space is gone since 0.18 (unslothai/unsloth-zoo issue 1210), --enable-reasoning
 since 0.10 (issue 18538), the first engine since 0.11 (pull request 25033). From memory: that a step has no
-more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens.
-The connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
+more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens;
+that a module that predicts further tokens is loaded once, and shares embedding and output layer. The
+connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
 connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
 deployment (v0.12.0).
 
@@ -21,14 +22,16 @@ The chart: vllm-project/production-stack helm/README.md at 008a23bd, templates/d
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.frameworks.described import Server
+from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, Sure
-from engine.frameworks.servers import READS, UNMODELLED, Pool, ServerCommand, command, each
+from engine.frameworks.known_models import key_of, named
+from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -64,6 +67,9 @@ FIELDS = {
     "mm-processor-kwargs": Field("pixels", TEXT),
     "mm-encoder-tp-mode": Field("tower", TEXT),
     "language-model-only": Field("text_only", FLAG),
+    "speculative-config": Field("drafts", TEXT),
+    "kv-cache-memory-bytes": Field("cache_bytes", NUMBER),
+    "kv-cache-memory": Field("cache_bytes", NUMBER),
     "cpu-offload-gb": Field("on_host", NUMBER),
     "swap-space": Field("swap", NUMBER),
     "enable-reasoning": Field("reasoning", FLAG),
@@ -79,7 +85,13 @@ FIELDS = {
     "enable-auto-tool-choice": Field("tools", FLAG),
     "config": Field("config", TEXT),
 }
-NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS}
+NOT_MODELLED = {key: why for key, why in UNMODELLED.items() if key not in FIELDS} | {
+    "decode-context-parallel-size": "a cache that is divided by tokens is not modelled",
+    "dcp": "a cache that is divided by tokens is not modelled",
+    "prefill-context-parallel-size": "prompts that are divided by tokens are not modelled",
+    "kv-offloading-size": "a cache on the host is not modelled",
+    "num-redundant-experts": "copies of experts are not modelled",
+}
 # the values of the chart of vllm-project/production-stack, by the flags that its template passes
 CHART = "servingEngineSpec.modelSpec"
 CHART_FLAGS = {
@@ -104,6 +116,8 @@ FLAGS_UNTIL = {"reasoning": (0, 9), "swap": (0, 17)}  # the last release that ta
 SHARES = ((0, 20), 0.92, 0.9)  # since which release which share, and before
 PICKS = (0, 17)  # since which release a kernel picks from the logits
 COUNTS_GRAPHS = (0, 21)  # … and graphs count to the share
+# 23.32 GiB for 1,048,576 tokens of DeepSeek-V4-Pro in fp8 (issue 53961), five times what they are alone
+COMPRESSED = "how it lays out a compressed cache is not modelled"
 LARGE, LARGEST = 70 * 2.0**30, 160 * 2.0**30  # bytes of a card that has more by default
 # what NCCL, its buffers and the kernels take outside of PyTorch: 57 runs of 0.19 on H100 (0.25 alone, 2.1
 # with tensor ranks); by mid 2026 0.6 on four of them (pull request 48601); 0.34 to 0.43 on cards without a
@@ -194,6 +208,13 @@ class Vllm(ServerCommand):
         allowed = not text and not pictures.none_allowed(limits)
         if other and allowed:
             d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], f"{other}, which is not modelled"))
+        if any(getattr(group.attention, "ratio", 0) for group in shape.layers):
+            place = d.settings["model"].entry[:4] if "model" in d.settings else ("", "", "", 0)
+            d.unmodelled.append(Ignored(*place, COMPRESSED))
+        if d.given("runner"):
+            d.lacks("runner", "the second runner's sampler, which its profile leaves out, is not modelled")
+        text_of_drafts = d.given("drafts")
+        drafts = self.drafts(d, shape, text_of_drafts) if text_of_drafts else None
         listed = d.given("stages")
         fullest = self.fullest(d, shape, server, listed) if listed else 0.0
         return replace(
@@ -203,7 +224,32 @@ class Vllm(ServerCommand):
             pixels=pictures.pixels_of(d.given("pixels") or ""),
             tower_whole=(d.given("tower") or "").lower() == "data",
             fullest=fullest,
+            drafts=drafts,
+            cache_bytes=d.given("cache_bytes") or 0.0,
         )
+
+    def drafts(self, d: Draft, shape: Model, text: str) -> Drafters | None:
+        """What ``--speculative-config`` names: n-grams take nothing, a model's own modules a layer each,
+        another model its weights and its cache. Heads that were trained for a model are not in the
+        catalogue."""
+        try:
+            said = json.loads(text)
+        except json.JSONDecodeError:
+            said = None
+        if not isinstance(said, dict):
+            entry = d.settings["drafts"].entry
+            words = f"{entry.key} must be an object in JSON, got {text[:20]!r}"
+            d.faults.append(Fault(entry.file, entry.line, words))
+            return None
+        method, name = str(said.get("method") or "").lower(), str(said.get("model") or "")
+        if "ngram" in method or "suffix" in method or name == "[ngram]":
+            return Drafters()
+        if "mtp" in method and shape.mtp_modules and not name:
+            return Drafters(modules=1)
+        if name and method in ("", "draft_model") and key_of(name):
+            return Drafters(model=named(name))
+        d.lacks("drafts", DRAFT)
+        return None
 
     def fullest(self, d: Draft, shape: Model, server: Server, listed: str) -> float:
         """The share of the layers on the fullest stage of ``16,32``."""

@@ -21,7 +21,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import in_file, inference, paged, wide
+from engine.serving import draft_memory, in_file, inference, paged, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -39,6 +39,10 @@ PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
 TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
+BLOCKS = (
+    "how many blocks for states there are is known to a fifth, which decides here: ask for fewer requests"
+)
+LESS, MORE = 1.2, 1.1
 LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
@@ -401,8 +405,8 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
-    if turns(launch, room):
-        launch = replace(launch, unmodelled=(*launch.unmodelled, Ignored("", "", "", 0, TURNS)))
+    open_ = [why for why, so in ((TURNS, turns(launch, room)), (BLOCKS, nearly(launch, room))) if so]
+    launch = replace(launch, unmodelled=(*launch.unmodelled, *(Ignored("", "", "", 0, why) for why in open_)))
     if launch.unmodelled:
         return unless_sure(launch, replace(report, launch=launch), room.parts["weights"])
     report = replace(
@@ -420,7 +424,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     prompt = min(PROMPT, max(1, s.longest // 2))
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
-    away = s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
+    away = s.drafts or s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
     if batch < 1 or s.pp > 1 or s.dp > 1 or away or not frameworks()[launch.framework].timed:
         return report
     answer = inference.infer(
@@ -480,28 +484,35 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     if s.adapters:
         slots = adapters.server_bytes(launch.model, s.adapters, s.adapter_rank, s.tp) / s.cut
         beside["adapters"] = float(slots)
+    if s.drafts and s.drafts.model:
+        beside["drafts"] = draft_memory.model_bytes(s.drafts.model, float(s.tp))
+    elif s.drafts and s.drafts.modules:
+        each = weights * s.tp * s.cut / float(models.parameters(launch.model))
+        beside["drafts"] = s.drafts.modules * draft_memory.module_bytes(launch.model, each, float(s.tp))
     held = sum(beside.values()) + weights
     rest = capacity - held
     cache = s.share * rest if s.of_rest else s.share * capacity - held
+    cache = s.cache_bytes or cache
     left = capacity - held - cache + own.spare
     value = s.cached_bytes or memory.BYTES_PER_VALUE[s.kv_precision]
-    each = float(memory.kv_bytes_per_token(size, value)) / (
+    token = float(memory.kv_bytes_per_token(size, value)) / (
         float(inference.kv_shards(size, float(s.tp))) * s.cut
     )
-    needed = _request_bytes(size, s, value, s.longest)
-    longest, blocks = (s.longest if needed <= cache else _longest(size, s, cache, value)), 0
+    needed = _request_bytes(size, s, value, s.longest) + _drafted(launch, value, s.longest)
+    longest, blocks = (s.longest if needed <= cache else _longest(launch, size, cache, value)), 0
     if own.in_blocks and paged.has_states(size):
-        of = paged.blocks(size, value, float(s.tp), s.cut)
+        modules = s.drafts.modules if s.drafts else 0
+        of = paged.blocks(size, value, float(s.tp), s.cut, float(modules))
         blocks = max(0, int(cache // of.each_bytes))
         needed = of.of_request(s.longest) * of.each_bytes
         room = (blocks - of.states) // of.attention * of.tokens
         tokens, longest = blocks // of.attention * of.tokens, min(s.longest, max(0, room))
     else:
         states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
-        tokens = max(0, int((cache - states) // each))
+        tokens = max(0, int((cache - states) // (token + _drafted(launch, value, 1))))
     return ServerRoom(
         {"weights": weights, **beside, "cache": max(0.0, float(cache))},
-        float(capacity if s.of_rest else s.share * capacity),
+        float(capacity if s.of_rest or s.cache_bytes else s.share * capacity),
         float(cache),
         tokens,
         needed,
@@ -509,7 +520,23 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         blocks,
         own.less,
         own.more,
-        max(loaded - capacity, own.graphs_outside - left if cache > 0 else 0.0),
+        max(
+            loaded - capacity,
+            held + s.cache_bytes - capacity if s.cache_bytes else 0.0,
+            own.graphs_outside - left if cache > 0 else 0.0,
+        ),
+    )
+
+
+def _drafted(launch: Launch, value: float, tokens: int) -> float:
+    """What is kept of a request on a GPU for what drafts its tokens."""
+    s = launch.server
+    if s is None or s.drafts is None:
+        return 0.0
+    if s.drafts.model:
+        return draft_memory.cached_bytes(s.drafts.model, value, float(tokens), float(s.tp))
+    return s.drafts.modules * draft_memory.module_cached_bytes(
+        launch.model, value, float(tokens), float(s.tp)
     )
 
 
@@ -520,12 +547,14 @@ def _request_bytes(size, s: Server, value: float, tokens: int) -> float:
     return float(inference.kept_bytes(size, float(tokens), 1.0, value, float(s.tp))) / s.cut * s.on_gpu
 
 
-def _longest(size, s: Server, cache: float, value: float) -> int:
+def _longest(launch: Launch, size, cache: float, value: float) -> int:
     """The longest request whose cache fits, by halving."""
+    s = launch.server
+    assert s is not None
     low, high = 0, s.longest
     while low < high:
         middle = (low + high + 1) // 2
-        fits = _request_bytes(size, s, value, middle) <= cache
+        fits = _request_bytes(size, s, value, middle) + _drafted(launch, value, middle) <= cache
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 
@@ -534,6 +563,15 @@ def turns(launch: Launch, room: ServerRoom) -> bool:
     """Whether what is known to a factor alone decides if the cache is large enough."""
     least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
     return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
+
+
+def nearly(launch: Launch, room: ServerRoom) -> bool:
+    """Whether the blocks for states are about as many as the requests: published counts are up to a sixth
+    less and a tenth more."""
+    s = launch.server
+    assert s is not None
+    most = frameworks()[launch.framework].too_many(s, room.blocks)
+    return bool(room.blocks and most) and room.blocks / LESS < s.requests <= room.blocks * MORE
 
 
 def shortage(launch: Launch, room: ServerRoom) -> list[Refused]:

@@ -21,7 +21,7 @@ KERNEL = 16  # tokens that an attention kernel's block has at least
 NEARLY = 1.25  # kinds whose layers are nearly as many are not divided
 
 
-class Blocks(NamedTuple):
+class CacheBlocks(NamedTuple):
     """The blocks of one GPU."""
 
     each_bytes: float
@@ -30,7 +30,7 @@ class Blocks(NamedTuple):
     states: int  # … and groups with states: blocks that a request takes whatever its length
 
     def of_request(self, tokens: int) -> int:
-        """Blocks that a request of this many tokens takes."""
+        """CacheBlocks that a request of this many tokens takes."""
         return -(-tokens // self.tokens) * self.attention + self.states
 
 
@@ -44,8 +44,9 @@ def _state(kind) -> float:
     return float(getattr(kind.mixer, "state_bytes", 0.0)) if kind.mixer is not None else 0.0
 
 
-def blocks(size: Shape, value: float, tp: float, pp: float) -> Blocks:
-    """The blocks of a model with both kinds of layers, for keys and values of ``value`` bytes each."""
+def blocks(size: Shape, value: float, tp: float, pp: float, more: float = 0.0) -> CacheBlocks:
+    """The blocks of a model with both kinds of layers, for keys and values of ``value`` bytes each, where
+    ``more`` layers with attention draft tokens."""
     depth = float(size.depth)
     attention = [kind for kind in size.attended if float(kind.cached)]
     stateful = [kind for kind in size.attended if _state(kind) and not float(kind.cached)]
@@ -54,7 +55,8 @@ def blocks(size: Shape, value: float, tp: float, pp: float) -> Blocks:
     state = max(_state(kind) for kind in stateful) / tp
     tokens = max(KERNEL, int(ops.ceil(state / a_token / KERNEL)) * KERNEL)
     counts = [sum(float(kind.share) for kind in kinds) * depth / pp for kinds in (attention, stateful)]
+    counts[0] = counts[0] + more
     least, most = min(counts), max(counts)
     group = most if most < NEARLY * least else least
     groups = [max(1, int(ops.ceil(count / group - 1e-9))) for count in counts]
-    return Blocks(tokens * a_token * group, tokens, groups[0], groups[1])
+    return CacheBlocks(tokens * a_token * group, tokens, groups[0], groups[1])

@@ -292,7 +292,7 @@ def test_an_edit_is_written_into_the_file_where_the_value_stands():
 
 
 def test_a_task_knows_what_it_asks_for():
-    """SkyPilot's own variables, from what the task says; llm/deepseek-r1 of skypilot-org/skypilot, shortened."""
+    """SkyPilot's own variables, from what the task says (llm/deepseek-r1 of skypilot-org/skypilot)."""
     text = """resources:
   accelerators: {H200:8, H100:8}
 num_nodes: 2

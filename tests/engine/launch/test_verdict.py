@@ -316,7 +316,7 @@ def test_copies_of_the_state_are_read_and_tried():
         ([FSDP, TRAINER + "finetuning_type: oft\n"], "LoRA"),
         ([FSDP, TRAINER + "load_in_4bit: true\n"], "under an adapter"),
         ([FSDP, TRAINER + "use_peft: true\nlora_target_modules: [q_proj, lm_head]\n"], "lm_head"),
-        ('vllm serve Qwen/Qwen3-8B --speculative-config \'{"method": "ngram"}\'', "draft"),
+        ('vllm serve Qwen/Qwen3-8B --speculative-config \'{"method": "eagle3", "model": "a/b"}\'', "draft"),
         (
             MEGATRON.replace("--bf16", "--bf16 --optimizer-cpu-offload --optimizer-offload-fraction 0.5"),
             "a part of the optimizer",

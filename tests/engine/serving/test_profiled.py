@@ -6,7 +6,7 @@ import engine
 from engine import catalog
 from engine.frameworks import vllm
 from engine.mechanism.shape import shape
-from engine.serving import paged, pictures, profiled
+from engine.serving import draft_memory, paged, pictures, profiled
 
 GIB = 2.0**30
 # GiB of activations in 0.19.0 on H100 with 8,192 tokens and 1,024 requests: llm-d-incubation/llm-d-planner
@@ -213,3 +213,60 @@ def test_chat_models_of_qwen_2_5_take_fewer_tokens():
     ):
         launch = engine.check_launch(f"vllm serve Qwen/{name}", "h200").launch
         assert launch is not None and launch.server is not None and launch.server.longest == most
+
+
+def test_what_vllm_lays_out_in_its_own_way_gets_no_verdict():
+    """DeepSeek-V4's cache (vllm-project/vllm issue 53961), the second sampler (pull request 48601), and
+    as many requests as there are blocks for states, give or take a fifth (vllm-project/recipes 831)."""
+    for line, gpu, gpus, why in (
+        ("vllm serve deepseek-ai/DeepSeek-V4-Pro -tp 8 --kv-cache-dtype fp8", "mi300x", 8, "compressed"),
+        ("VLLM_USE_V2_MODEL_RUNNER=1 vllm serve Qwen/Qwen3.6-27B-FP8 -tp 4", "h100-sxm", 4, "second runner"),
+        ("vllm serve Qwen/Qwen3.8-27B-FP8", "rtx-pro-6000", 1, "known to a fifth"),
+    ):
+        found = engine.check_launch(line, gpu, gpus)
+        assert found.verdict == "not modelled" and why in found.unmodelled[0].why
+    few = engine.check_launch("vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 512", "rtx-pro-6000", 1)
+    assert few.verdict == "fits"
+
+
+# -- what drafts tokens --------------------------------------------------------------------------------------
+def test_a_module_of_deepseek_v3_has_11_5_billion_parameters():
+    """As its repository's README_WEIGHTS.md counts it without embedding and output layer."""
+    found = draft_memory.module_bytes(catalog.model("deepseek-v3"), 1.0, 1.0)
+    assert found == pytest.approx(11.5e9, rel=0.01)
+
+
+def test_what_drafts_take():
+    """N-grams nothing; a module a layer and its cache; another model its weights and its cache."""
+    line = "vllm serve deepseek-ai/DeepSeek-V3.1 -tp 8"
+    bare, grams, own = (
+        engine.check_launch(line + more, "h200", 8)
+        for more in (
+            "",
+            ' --speculative-config \'{"method": "ngram", "num_speculative_tokens": 4}\'',
+            ' --speculative-config \'{"method": "mtp", "num_speculative_tokens": 1}\'',
+        )
+    )
+    assert bare.parts is not None and grams.parts == bare.parts and own.parts is not None
+    assert own.parts["drafts"] == pytest.approx(11.5e9 / 8, rel=0.02) and own.served is None
+    assert own.room and bare.room and own.room.needed_bytes == pytest.approx(bare.room.needed_bytes * 62 / 61)
+    other = 'vllm serve Qwen/Qwen3-32B --speculative-config \'{"model": "Qwen/Qwen3-0.6B"}\''
+    found = engine.check_launch(other, "h100-sxm")
+    assert found.parts is not None and found.room is not None
+    assert found.parts["drafts"] == 2 * catalog.model("qwen3-0.6b").total_params
+    assert found.room.needed_bytes == 2 * 2 * 8 * 128 * (64 + 28) * found.launch.server.longest
+    for more, why in (
+        ('{"method": "eagle3", "model": "some/head"}', "draft"),
+        ('{"method": "mtp"}', "draft"),
+    ):
+        unknown = engine.check_launch(f"vllm serve Qwen/Qwen3-32B --speculative-config '{more}'", "h100-sxm")
+        assert unknown.verdict == "not modelled" and why in unknown.unmodelled[0].why
+    wrong = engine.check_launch("vllm serve Qwen/Qwen3-32B --speculative-config eagle", "h100-sxm")
+    assert "speculative-config must be an object in JSON, got 'eagle'" in str(wrong.faults[0])
+
+
+def test_a_cache_of_a_given_size():
+    line = "vllm serve Qwen/Qwen3-8B --max-model-len 4096 --kv-cache-memory-bytes"
+    small, large = (engine.check_launch(f"{line} {size}", "rtx4090") for size in (2**30, 2**34))
+    assert small.room is not None and small.room.cache_bytes == 2**30 and small.verdict == "fits"
+    assert large.verdict == "does not fit" and "out of memory" in large.refused[0].error
