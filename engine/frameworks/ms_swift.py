@@ -58,7 +58,10 @@ OPTIMIZER = "this optimizer is not modelled"
 RLHF = "pairs, rollouts and the models beside the trained one are not modelled"
 ULYSSES = "sequence parallelism of this trainer is not modelled"
 TASK = "a head other than that of a language model is not modelled"
+PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
+    "max_pixels": PICTURES,
+    "max_pixel": PICTURES,
     "freeze_parameters_ratio": PARTLY,
     "freeze_parameters": PARTLY,
     "trainable_parameters": PARTLY,
