@@ -148,7 +148,7 @@ class LlamaFactory(HuggingFace):
         elif bits and method not in METHODS:
             peft.leave(d, "method", peft.QUANTISED)
         if kind != "lora":
-            if bits:
+            if bits and kind != "oft":
                 d.refuse("ValueError: Quantization is only compatible with the LoRA or OFT method.", "bits")
             return None
         return peft.made(d, shape, peft.Usual(RANK, (ALL_LINEAR,)), bits == 4, "finetuning")
