@@ -36,6 +36,7 @@ from engine.launch.texts import PASTED, Source, Texts, sources
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
 PROGRAM = "program"  # in Python; PYTHON are assignments to cfg
 LATER = (JSON, TOML, PYTHON, PROGRAM, YAML, SHELL)  # the later wins: a command's flags go before its files
+NOT_KNOWN = "its value is not known without running the script: write it there"
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
@@ -401,7 +402,8 @@ def _name(fields: dict[str, Field], key: str) -> str:
 
 
 def flat(entries: list[Entry], separator: str) -> list[Entry]:
-    """The entries of a file whose keys are flags: what is nested is one value, as a flag has it."""
+    """The entries of a file whose keys are flags: what is nested is one value, as a flag has it, a list with
+    spaces between and a map as JSON."""
     found: dict[str, Entry] = {}
     for entry in entries:
         top, _, below = entry.key.partition(".")
@@ -409,11 +411,24 @@ def flat(entries: list[Entry], separator: str) -> list[Entry]:
         if not below:
             found[key] = entry._replace(key=key)
             continue
-        words = entry.value if below.isdigit() else f"{below}: {entry.value}"
         before = found.get(key)
-        joined = f"{before.value} {words}" if before and before.start < 0 else words
+        more = before is not None and before.start < 0
+        if below.isdigit():
+            joined = f"{before.value} {entry.value}" if before and more else entry.value
+        else:
+            pair = f'"{below}": {_in_json(entry.value)}'
+            joined = f"{before.value[:-1]}, {pair}}}" if before and more else f"{{{pair}}}"
         found[key] = entry._replace(key=key, value=joined, start=-1, stop=-1)
     return list(found.values())
+
+
+def _in_json(text: str) -> str:
+    """A value as JSON has it: a number or a truth bare, anything else as a string."""
+    plain = text.replace(".", "", 1).replace("-", "", 1).isdigit()
+    if plain or text in ("true", "false", "null"):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def entry_words(image: str, line: int) -> list[Word]:
@@ -699,8 +714,7 @@ def _launch(
         draft.read(found.entries, framework.fields | framework.environment, framework.unmodelled)
     for entry in [one for found in several for one in found.unknown]:
         if entry.key in framework.fields:
-            why = "its value is not known without running the script: write it there"
-            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], why)
+            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], NOT_KNOWN)
     if framework.package in gathered.installed:
         draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:

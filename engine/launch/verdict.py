@@ -373,7 +373,7 @@ def unless_sure(launch: Launch, report: Report, weights_bytes: float) -> Report:
     """The report on a launch of which something is not modelled: no verdict and no figures, unless the
     weights alone are too large and nothing of what is not modelled could make them less."""
     lightens = frameworks()[launch.framework].lightens
-    less = any(one.why in lightens for one in launch.unmodelled)
+    less = any(one.why in (*lightens, reading.NOT_KNOWN) for one in launch.unmodelled)
     if launch.refused:
         return replace(report, verdict=ILLEGAL, refused=launch.refused)
     if less or weights_bytes <= report.capacity_bytes:

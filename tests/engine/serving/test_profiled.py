@@ -224,7 +224,7 @@ def test_what_vllm_lays_out_in_its_own_way_gets_no_verdict():
         ("vllm serve Qwen/Qwen3.8-27B-FP8", "rtx-pro-6000", 1, "known to a fifth"),
     ):
         found = engine.check_launch(line, gpu, gpus)
-        assert found.verdict == "not modelled" and why in found.unmodelled[0].why
+        assert found.verdict == "cannot say" and why in found.unmodelled[0].why
     few = engine.check_launch("vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 512", "rtx-pro-6000", 1)
     assert few.verdict == "fits"
 
@@ -260,7 +260,7 @@ def test_what_drafts_take():
         ('{"method": "mtp"}', "draft"),
     ):
         unknown = engine.check_launch(f"vllm serve Qwen/Qwen3-32B --speculative-config '{more}'", "h100-sxm")
-        assert unknown.verdict == "not modelled" and why in unknown.unmodelled[0].why
+        assert unknown.verdict == "cannot say" and why in unknown.unmodelled[0].why
     wrong = engine.check_launch("vllm serve Qwen/Qwen3-32B --speculative-config eagle", "h100-sxm")
     assert "speculative-config must be an object in JSON, got 'eagle'" in str(wrong.faults[0])
 
