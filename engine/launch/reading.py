@@ -211,6 +211,8 @@ class Gathered:
             elif started.words and started.words[0].text.startswith("--"):
                 words = f"what the image {started.image[:60]} starts is not known: add the command"
                 self.faults.append(Fault(file, started.line, words))
+        for one in self.found[before:]:
+            self.tagged(one.framework, started, file)
         counts: dict[str, Entry] = {}
         if started.gpus:
             counts[VISIBLE] = started.gpus
@@ -224,6 +226,15 @@ class Gathered:
                 f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
             )
             self.faults.append(Fault(file, started.copies.line, words))
+
+    def tagged(self, framework: Framework, started: Started, file: str) -> None:
+        """Keep the release that an image's tag says (v0.11.0), where the image is the program's own."""
+        if not framework.package or not any(containers.is_of(started.image, one) for one in framework.images):
+            return
+        tag = containers.image_name(started.image).partition(":")[2].removeprefix("v").split("-")[0].split(".post")[0]
+        if tag.count(".") > 0 and tag.replace(".", "").isdigit() and len(tag) < 12:
+            entry = Entry(framework.package, tag, file, started.line)
+            self.installed.setdefault(framework.package, entry)
 
     def add(
         self,

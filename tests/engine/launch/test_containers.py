@@ -389,3 +389,11 @@ def test_hostile_files_end():
     for text in (deep, wide):
         source = Source("f", text)
         assert len(containers.of_file(documents(source)[0], source, {})) <= containers.MOST
+
+
+@in_one_test(
+    "tag, release", [("v0.11.0", (0, 11)), ("v0.8.5.post1", (0, 8)), ("latest", (0, 28)), ("gptoss", (0, 28))]
+)
+def test_an_image_s_tag_says_the_release(tag, release):
+    line = f"docker run --gpus all vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B -tp 2"
+    assert reading.read(line).launch.server.release == release
