@@ -253,6 +253,7 @@ def test_what_drafts_take():
     other = 'vllm serve Qwen/Qwen3-32B --speculative-config \'{"model": "Qwen/Qwen3-0.6B"}\''
     found = engine.check_launch(other, "h100-sxm")
     assert found.parts is not None and found.room is not None
+    assert found.launch is not None and found.launch.server is not None
     assert found.parts["drafts"] == 2 * catalog.model("qwen3-0.6b").total_params
     assert found.room.needed_bytes == 2 * 2 * 8 * 128 * (64 + 28) * found.launch.server.longest
     for more, why in (
