@@ -72,7 +72,10 @@ GRPO = "grpo"
 ANSWER, BETA, SHARE = 512, 0.04, 0.9  # GRPO's defaults (swift/arguments/rlhf_args.py), from memory
 ULYSSES = "sequence parallelism of this trainer is not modelled"
 TASK = "a head other than that of a language model is not modelled"
+PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
+    "max_pixels": PICTURES,
+    "max_pixel": PICTURES,
     "freeze_parameters_ratio": PARTLY,
     "freeze_parameters": PARTLY,
     "trainable_parameters": PARTLY,

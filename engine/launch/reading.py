@@ -515,9 +515,12 @@ def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
     found = []
     for entry in entries:
         for name, prefix in framework.calls.items():
-            if entry.key.startswith(f"{name}.") or (entry.key == name and prefix in framework.fields):
-                key = prefix + entry.key.removeprefix(name).removeprefix(".")
-                found.append(entry._replace(key=key))
+            own = prefix if prefix in framework.fields else f"{name}."
+            if entry.key == name and own in framework.fields:
+                found.append(entry._replace(key=own))
+                break
+            if entry.key.startswith(f"{name}."):
+                found.append(entry._replace(key=prefix + entry.key.removeprefix(f"{name}.")))
                 break
     return found
 

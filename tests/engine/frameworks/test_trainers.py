@@ -215,6 +215,22 @@ def test_a_program_of_the_trainer():
     assert job.adapter == Adapter(8) and job.software.attention == "scores"
 
 
+def test_trl_s_configuration_has_defaults_of_its_own():
+    """trl/trainer/sft_config.py and base_config.py at f2cd5771: 1,024 tokens, bf16, checkpoints."""
+    text = 'model = AutoModel.from_pretrained("Qwen/Qwen2.5-7B")\nargs = SFTConfig(%s)\n'
+    report, (key, layout, job) = read(text % ""), of(text % "")
+    assert (key, layout.recompute, layout.micro_batch, job.seq) == ("hugging_face", "full", 8, 1024)
+    assert report.launch is not None and report.launch.precision == "bf16"
+    assert of(text % "gradient_checkpointing=False")[1].recompute == "none"
+    assert of(text % "activation_offloading=True")[1].offload == "activations"
+    assert of(text % 'loss_type="chunked_nll"')[2].software.loss == "chunked"
+
+
+def test_pictures_get_no_verdict():
+    assert read({"x.yaml": FACTORY + "image_max_pixels: 262144\n"}).verdict == "cannot say"
+    assert read(SFT + "Qwen/Qwen2.5-7B --max_pixels 602112").verdict == "cannot say"
+
+
 AXOLOTL = (
     "base_model: NousResearch/Llama-3.2-1B\nmicro_batch_size: 2\nsequence_len: 4096\nsample_packing: true\n"
     "gradient_accumulation_steps: 4\noptimizer: adamw_8bit\nbf16: auto\ngradient_checkpointing: true\n"
