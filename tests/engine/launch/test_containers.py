@@ -304,7 +304,7 @@ run: |
     found = reading.read({"r1.yaml": text})
     assert (found.launch.gpus, found.launch.server.tp) == (16, 16) and not found.faults
     other = engine.check_launch({"r1.yaml": text.replace("H100:8", "A100:4")}, "h200")
-    assert other.verdict == "not modelled" and "not known without running" in other.unmodelled[0].why
+    assert other.verdict == "cannot say" and "not known without running" in other.unmodelled[0].why
 
 
 def test_pods_that_are_the_nodes_of_one_server_are_no_copies():
