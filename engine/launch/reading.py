@@ -16,6 +16,7 @@ from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import (
     FALSE,
     FLAG,
+    NOT_KNOWN,
     NUMBER,
     TEXT,
     TRUE,
@@ -36,7 +37,6 @@ from engine.launch.texts import PASTED, Source, Texts, sources
 JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
 PROGRAM = "program"  # in Python; PYTHON are assignments to cfg
 LATER = (JSON, TOML, PYTHON, PROGRAM, YAML, SHELL)  # the later wins: a command's flags go before its files
-NOT_KNOWN = "its value is not known without running the script: write it there"
 MOST_GPUS = 10**6
 MOST_LAYERS = 10_000
 # keys that say how many GPUs there are: per node, nodes, or all together
@@ -413,33 +413,41 @@ def _name(fields: dict[str, Field], key: str) -> str:
 
 
 def flat(entries: list[Entry], separator: str) -> list[Entry]:
-    """The entries of a file whose keys are flags: what is nested is one value, as a flag has it, a list with
-    spaces between and a map as JSON."""
+    """The entries of a file whose keys are flags: a list is several values, and what is nested is JSON, as
+    the flag has it."""
     found: dict[str, Entry] = {}
+    nested: dict[str, list[tuple[list[str], str]]] = {}
     for entry in entries:
-        top, _, below = entry.key.partition(".")
+        top, *below = entry.key.split(".")
         key = top.replace("-", separator).replace("_", separator)
-        if not below:
-            found[key] = entry._replace(key=key)
-            continue
-        before = found.get(key)
-        more = before is not None and before.start < 0
-        if below.isdigit():
-            joined = f"{before.value} {entry.value}" if before and more else entry.value
+        if below:
+            nested.setdefault(key, []).append((below, entry.value))
+            found.setdefault(key, entry._replace(key=key, start=-1, stop=-1))
         else:
-            pair = f'"{below}": {_in_json(entry.value)}'
-            joined = f"{before.value[:-1]}, {pair}}}" if before and more else f"{{{pair}}}"
-        found[key] = entry._replace(key=key, value=joined, start=-1, stop=-1)
+            found[key] = entry._replace(key=key)
+    for key, each in nested.items():
+        if all(len(path) == 1 and path[0].isdigit() for path, _ in each):
+            found[key] = found[key]._replace(value=" ".join(value for _, value in each))
+        else:
+            found[key] = found[key]._replace(value=_json(each))
     return list(found.values())
 
 
-def _in_json(text: str) -> str:
-    """A value as JSON has it: a number or a truth bare, anything else as a string."""
-    plain = text.replace(".", "", 1).replace("-", "", 1).isdigit()
-    if plain or text in ("true", "false", "null"):
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _json(each: list[tuple[list[str], str]]) -> str:
+    """Values by their paths as JSON."""
+    if len(each) == 1 and not each[0][0]:
+        value = each[0][1]
+        bare = value in ("true", "false", "null") or value.replace(".", "", 1).isdigit()
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        return value if bare else f'"{quoted}"'
+    below: dict[str, list[tuple[list[str], str]]] = {}
+    for path, value in each:
+        if path:
+            below.setdefault(path[0], []).append((path[1:], value))
+    items = [(name, _json(inside)) for name, inside in below.items()]
+    if all(name.isdigit() for name in below):
+        return "[" + ", ".join(value for _, value in items) + "]"
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in items) + "}"
 
 
 def entry_words(image: str, line: int) -> list[Word]:
@@ -737,17 +745,19 @@ def _launch(
     model = _model(gathered, draft, framework)
     if model.depth > MOST_LAYERS:
         raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
-    counts = several[0].counts | gathered.counts
-    if VISIBLE in several[0].counts:
-        counts[VISIBLE] = several[0].counts[VISIBLE]
+    own = next((found.counts for found in several if found.counts), {})
+    counts = own | gathered.counts
+    if VISIBLE in own:
+        counts[VISIBLE] = own[VISIBLE]
+    there = gpus or said_of({k: e for k, e in counts.items() if k not in (*ALL, "ntasks")})[0]
     if framework.takes_all:
-        count = gpus or (int(counts[VISIBLE].value) if VISIBLE in counts else 1)
+        count = there or 1
     else:
         count = 0 if framework.serves else count_of(counts, draft, gpus, framework)
     meant = framework.read(draft, model, count)
     count = meant.gpus
     if meant.server:
-        there = gpus or said_of({k: e for k, e in counts.items() if k not in (*ALL, "ntasks")})[0] or count
+        there = there or count
         if count > there:
             draft.refuse(
                 f"ValueError: World size ({count}) is larger than the number of available GPUs ({there}) "

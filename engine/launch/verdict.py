@@ -12,7 +12,7 @@ from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.frameworks.described import Launch, Server
 from engine.frameworks.registry import frameworks
-from engine.frameworks.settings import Assumed, Fault, Ignored, Refused, Setting
+from engine.frameworks.settings import NOT_KNOWN, Assumed, Fault, Ignored, Refused, Setting
 from engine.launch import beside, changes, planned, reading
 from engine.launch import reach as far
 from engine.launch.changes import Edited
@@ -372,8 +372,8 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
 def unless_sure(launch: Launch, report: Report, weights_bytes: float) -> Report:
     """The report on a launch of which something is not modelled: no verdict and no figures, unless the
     weights alone are too large and nothing of what is not modelled could make them less."""
-    lightens = frameworks()[launch.framework].lightens
-    less = any(one.why in (*lightens, reading.NOT_KNOWN) for one in launch.unmodelled)
+    lightens = (*frameworks()[launch.framework].lightens, NOT_KNOWN)
+    less = any(one.why in lightens for one in launch.unmodelled)
     if launch.refused:
         return replace(report, verdict=ILLEGAL, refused=launch.refused)
     if less or weights_bytes <= report.capacity_bytes:

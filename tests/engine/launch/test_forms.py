@@ -144,12 +144,17 @@ def test_a_file_that_is_named_and_not_given_may_say_anything():
 
 
 def test_what_is_nested_in_a_file_of_flags_is_one_flag():
-    text = "speculative-config: {method: eagle3, model: a/b, num_speculative_tokens: 3}\nmax-modl-len: 1\n"
+    """A list is several values and a map is JSON, as the flags take them."""
+    text = "speculative-config: {method: eagle3, model: a/head, layers: [1, 2]}\nmax-modl-len: 1\n"
+    text += "lora-modules: [a=b, c=d]\n"
     report = engine.check_launch(
         {"a.sh": "vllm serve Qwen/Qwen2.5-7B --config c.yaml", "c.yaml": text}, "h100-sxm"
     )
-    assert [one.key for one in report.unmodelled] == ["speculative-config"]
+    assert [(one.key, one.value) for one in report.unmodelled] == [
+        ("speculative-config", '{"method": "eagle3", "model": "a/head", "layers": [1, 2]}')
+    ]
     assert "max-modl-len is not known, did you mean max-model-len?" in str(report.faults[0])
+    assert {one.key: one.value for one in report.ignored}["lora-modules"] == "a=b c=d"
 
 
 def test_a_file_that_nobody_asks_for_is_told():
