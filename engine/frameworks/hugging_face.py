@@ -412,6 +412,10 @@ class HuggingFace(Framework):
         return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """What is trained; a trainer with models beside it adds them."""
+        return self.trained(d, shape, gpus)
+
+    def trained(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Job, layout and precision; what DeepSpeed refuses is noted."""
         tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
         if gpus % (tp * cp):

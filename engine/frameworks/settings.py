@@ -16,6 +16,7 @@ LARGEST = 10**12
 NOTHING = ("", "none", "null", "~", "auto")
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 NOT_READ = "not read: nothing here knows it to change memory or time"
+NOT_KNOWN = "its value is not known without running the script: write it there"
 SHOWN = 60  # characters of a value that a message repeats
 
 

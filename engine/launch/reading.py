@@ -16,6 +16,7 @@ from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import (
     FALSE,
     FLAG,
+    NOT_KNOWN,
     NUMBER,
     TEXT,
     TRUE,
@@ -210,6 +211,8 @@ class Gathered:
             elif started.words and started.words[0].text.startswith("--"):
                 words = f"what the image {started.image[:60]} starts is not known: add the command"
                 self.faults.append(Fault(file, started.line, words))
+        for one in self.found[before:]:
+            self.tagged(one.framework, started, file)
         counts: dict[str, Entry] = {}
         if started.gpus:
             counts[VISIBLE] = started.gpus
@@ -223,6 +226,15 @@ class Gathered:
                 f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
             )
             self.faults.append(Fault(file, started.copies.line, words))
+
+    def tagged(self, framework: Framework, started: Started, file: str) -> None:
+        """Keep the release that an image's tag says (v0.11.0), where the image is the program's own."""
+        if not framework.package or not any(containers.is_of(started.image, one) for one in framework.images):
+            return
+        tag = containers.image_name(started.image).partition(":")[2].removeprefix("v").split("-")[0].split(".post")[0]
+        if tag.count(".") > 0 and tag.replace(".", "").isdigit() and len(tag) < 12:
+            entry = Entry(framework.package, tag, file, started.line)
+            self.installed.setdefault(framework.package, entry)
 
     def add(
         self,
@@ -401,19 +413,41 @@ def _name(fields: dict[str, Field], key: str) -> str:
 
 
 def flat(entries: list[Entry], separator: str) -> list[Entry]:
-    """The entries of a file whose keys are flags: what is nested is one value, as a flag has it."""
+    """The entries of a file whose keys are flags: a list is several values, and what is nested is JSON, as
+    the flag has it."""
     found: dict[str, Entry] = {}
+    nested: dict[str, list[tuple[list[str], str]]] = {}
     for entry in entries:
-        top, _, below = entry.key.partition(".")
+        top, *below = entry.key.split(".")
         key = top.replace("-", separator).replace("_", separator)
-        if not below:
+        if below:
+            nested.setdefault(key, []).append((below, entry.value))
+            found.setdefault(key, entry._replace(key=key, start=-1, stop=-1))
+        else:
             found[key] = entry._replace(key=key)
-            continue
-        words = entry.value if below.isdigit() else f"{below}: {entry.value}"
-        before = found.get(key)
-        joined = f"{before.value} {words}" if before and before.start < 0 else words
-        found[key] = entry._replace(key=key, value=joined, start=-1, stop=-1)
+    for key, each in nested.items():
+        if all(len(path) == 1 and path[0].isdigit() for path, _ in each):
+            found[key] = found[key]._replace(value=" ".join(value for _, value in each))
+        else:
+            found[key] = found[key]._replace(value=_json(each))
     return list(found.values())
+
+
+def _json(each: list[tuple[list[str], str]]) -> str:
+    """Values by their paths as JSON."""
+    if len(each) == 1 and not each[0][0]:
+        value = each[0][1]
+        bare = value in ("true", "false", "null") or value.replace(".", "", 1).isdigit()
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        return value if bare else f'"{quoted}"'
+    below: dict[str, list[tuple[list[str], str]]] = {}
+    for path, value in each:
+        if path:
+            below.setdefault(path[0], []).append((path[1:], value))
+    items = [(name, _json(inside)) for name, inside in below.items()]
+    if all(name.isdigit() for name in below):
+        return "[" + ", ".join(value for _, value in items) + "]"
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in items) + "}"
 
 
 def entry_words(image: str, line: int) -> list[Word]:
@@ -702,8 +736,7 @@ def _launch(
         draft.read(found.entries, framework.fields | framework.environment, framework.unmodelled)
     for entry in [one for found in several for one in found.unknown]:
         if entry.key in framework.fields:
-            why = "its value is not known without running the script: write it there"
-            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], why)
+            draft.unknown[framework.fields[entry.key].name] = Ignored(*entry[:4], NOT_KNOWN)
     if framework.package in gathered.installed:
         draft.take(Field("release", TEXT), gathered.installed[framework.package])
     for found in gathered.found:
@@ -712,17 +745,19 @@ def _launch(
     model = _model(gathered, draft, framework)
     if model.depth > MOST_LAYERS:
         raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.depth:,}")
-    counts = several[0].counts | gathered.counts
-    if VISIBLE in several[0].counts:
-        counts[VISIBLE] = several[0].counts[VISIBLE]
+    own = next((found.counts for found in several if found.counts), {})
+    counts = own | gathered.counts
+    if VISIBLE in own:
+        counts[VISIBLE] = own[VISIBLE]
+    there = gpus or said_of({k: e for k, e in counts.items() if k not in (*ALL, "ntasks")})[0]
     if framework.takes_all:
-        count = gpus or (int(counts[VISIBLE].value) if VISIBLE in counts else 1)
+        count = there or 1
     else:
         count = 0 if framework.serves else count_of(counts, draft, gpus, framework)
     meant = framework.read(draft, model, count)
     count = meant.gpus
     if meant.server:
-        there = gpus or said_of({k: e for k, e in counts.items() if k not in (*ALL, "ntasks")})[0] or count
+        there = there or count
         if count > there:
             draft.refuse(
                 f"ValueError: World size ({count}) is larger than the number of available GPUs ({there}) "

@@ -132,8 +132,8 @@ def test_ms_swift_s_deepspeed_by_name():
     assert of(line + "zero2_offload", gpus=4)[1].offload == "optimizer+gradients"
 
 
-def test_ms_swift_s_rlhf_gets_no_verdict():
-    assert read("swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct").verdict == "cannot say"
+def test_ms_swift_s_pairs_get_no_verdict():
+    assert read("swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct").verdict == "cannot say"
     assert "attention implementation" in said(
         "swift sft --model Qwen/Qwen2.5-7B-Instruct --packing true --attn_impl sdpa"
     )

@@ -304,7 +304,7 @@ run: |
     found = reading.read({"r1.yaml": text})
     assert (found.launch.gpus, found.launch.server.tp) == (16, 16) and not found.faults
     other = engine.check_launch({"r1.yaml": text.replace("H100:8", "A100:4")}, "h200")
-    assert other.verdict == "not modelled" and "not known without running" in other.unmodelled[0].why
+    assert other.verdict == "cannot say" and "not known without running" in other.unmodelled[0].why
 
 
 def test_pods_that_are_the_nodes_of_one_server_are_no_copies():
@@ -389,3 +389,11 @@ def test_hostile_files_end():
     for text in (deep, wide):
         source = Source("f", text)
         assert len(containers.of_file(documents(source)[0], source, {})) <= containers.MOST
+
+
+@in_one_test(
+    "tag, release", [("v0.11.0", (0, 11)), ("v0.8.5.post1", (0, 8)), ("latest", (0, 28)), ("gptoss", (0, 28))]
+)
+def test_an_image_s_tag_says_the_release(tag, release):
+    line = f"docker run --gpus all vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B -tp 2"
+    assert reading.read(line).launch.server.release == release

@@ -96,7 +96,7 @@ def test_only_what_matters_and_is_not_known_is_said(text, told):
 
 def test_a_setting_that_is_not_known_is_not_guessed():
     report = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --max-model-len $N", "h100-sxm")
-    assert report.verdict == "not modelled"
+    assert report.verdict == "cannot say"
     assert [(one.key, one.line) for one in report.unmodelled] == [("max-model-len", 1)]
     known = engine.check_launch("vllm serve Qwen/Qwen2.5-7B --served-model-name $N --port $P", "h100-sxm")
     assert known.verdict == "fits" and not known.faults
@@ -144,12 +144,17 @@ def test_a_file_that_is_named_and_not_given_may_say_anything():
 
 
 def test_what_is_nested_in_a_file_of_flags_is_one_flag():
-    text = "speculative-config: {method: ngram, num_speculative_tokens: 3}\nmax-modl-len: 1\n"
+    """A list is several values and a map is JSON, as the flags take them."""
+    text = "speculative-config: {method: eagle3, model: a/head, layers: [1, 2]}\nmax-modl-len: 1\n"
+    text += "lora-modules: [a=b, c=d]\n"
     report = engine.check_launch(
         {"a.sh": "vllm serve Qwen/Qwen2.5-7B --config c.yaml", "c.yaml": text}, "h100-sxm"
     )
-    assert [one.key for one in report.unmodelled] == ["speculative-config"]
+    assert [(one.key, one.value) for one in report.unmodelled] == [
+        ("speculative-config", '{"method": "eagle3", "model": "a/head", "layers": [1, 2]}')
+    ]
     assert "max-modl-len is not known, did you mean max-model-len?" in str(report.faults[0])
+    assert {one.key: one.value for one in report.ignored}["lora-modules"] == "a=b c=d"
 
 
 def test_a_file_that_nobody_asks_for_is_told():
