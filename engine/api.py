@@ -119,10 +119,10 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
 
     ``texts`` is one text, several, or texts by name: a script with Megatron-LM's arguments, a torchtitan
     TOML, a DeepSpeed JSON, an Accelerate YAML or TrainingArguments with the model's name or its config.json,
-    a Megatron-Bridge recipe with overrides, or a line that starts vLLM, SGLang or TensorRT-LLM. Nothing is
-    run. The report has the memory of the fullest GPU by part, the time with its band, the errors that the
-    framework would give, the best changes as edited lines, the planner's best, and what was read, assumed and
-    ignored by line. ``gpus`` is taken from the texts where they say it, ``gpu`` is the H100 SXM unless given.
+    a Megatron-Bridge recipe with overrides, or a line that starts vLLM, SGLang or TensorRT-LLM; also as
+    docker, a compose file, Kubernetes or Slurm start it. Nothing is run. The report has the memory of the
+    fullest GPU by part, the time with its band, the errors that the framework would give, the best changes as
+    edited lines, the planner's best, and what was read, assumed and ignored by line. ``gpus`` is taken from the texts where they say it, ``gpu`` is the H100 SXM unless given.
 
     Leaves out what the engine does not model (8-bit weights under an adapter, state on the host, drafts): the
     verdict then is "not modelled". A text that cannot be read is a line among ``faults``, never an error.

@@ -106,6 +106,8 @@ def visible(variables: dict[str, list[Word]], file: str) -> Entry | None:
 def of_run(words: list[Word], file: str) -> Started | None:
     """What ``docker run`` and its like start; None for every other command."""
     texts = [word.text.split("/")[-1] for word in words[:60]]
+    if texts[:2] == ["kubectl", "run"]:
+        return _of_kubectl(words, file)
     at = next((place for place, text in enumerate(texts) if text in (*RUNNERS, *SANDBOXES)), -1)
     if at < 0 or any(not _in_front(text) for text in texts[:at]):
         return None
@@ -167,6 +169,17 @@ def of_run(words: list[Word], file: str) -> Started | None:
     own = verb in ("run", "create") and not entry and program in RUNNERS
     gpus = gpus or visible(variables, file)
     return Started(image.text if own else "", [*entry, *behind], own, variables, gpus, None, image.line)
+
+
+def _of_kubectl(words: list[Word], file: str) -> Started | None:
+    """``kubectl run NAME --image=IMAGE -- arguments``."""
+    image = next((at for at, word in enumerate(words) if word.text.startswith("--image")), -1)
+    begin = next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words))
+    if image < 0:
+        return None
+    named = rest(words[image], 8).text or (words[image + 1].text if image + 1 < len(words) else "")
+    own = all(word.text != "--command" for word in words[:begin])
+    return Started(named, words[begin:], own, {}, None, None, words[image].line)
 
 
 def mounted(words: list[Word], mounts: list[str]) -> list[Word]:

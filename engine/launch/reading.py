@@ -108,7 +108,8 @@ class Gathered:
         if notation == PROGRAM:
             self.program(source)
             return
-        if notation == YAML and self.contained(source, depth):
+        manifest = notation == YAML or (notation == JSON and '"image"' in source.text)
+        if manifest and self.contained(source, depth):
             return
         read = {JSON: json.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
         entries, faults = read(source)
