@@ -103,14 +103,12 @@ def visible(variables: dict[str, list[Word]], file: str) -> Entry | None:
 
 
 # -- a line of a shell ---------------------------------------------------------------------------------------
-def of_run(words: list[Word], file: str) -> Started | None:
-    """What ``docker run`` and its like start; None for every other command."""
+def _verb(words: list[Word]) -> tuple[str, str, int]:
+    """The runner, what it is asked to do, and where its options begin; no runner in another command."""
     texts = [word.text.split("/")[-1] for word in words[:60]]
-    if texts[:2] == ["kubectl", "run"]:
-        return _of_kubectl(words, file)
     at = next((place for place, text in enumerate(texts) if text in (*RUNNERS, *SANDBOXES)), -1)
     if at < 0 or any(not _in_front(text) for text in texts[:at]):
-        return None
+        return "", "", 0
     program = texts[at]
     at += 1
     verbs = ("run", "exec", "create", "start", "compose", "container")
@@ -125,7 +123,16 @@ def of_run(words: list[Word], file: str) -> Started | None:
             at += 1
         else:
             at += 1 if "=" in words[at].text or words[at].text.lstrip("-") in BARE else 2
-    if verb not in ("run", "exec", "create", "start") or (verb == "start" and program != "enroot"):
+    known = verb in ("run", "exec", "create") or (verb == "start" and program == "enroot")
+    return (program, verb, at) if known else ("", "", 0)
+
+
+def of_run(words: list[Word], file: str) -> Started | None:
+    """What ``docker run`` and its like start; None for every other command."""
+    if [word.text for word in words[:2]] == ["kubectl", "run"]:
+        return _of_kubectl(words, file)
+    program, verb, at = _verb(words)
+    if not program:
         return None
     letters = BARE_LETTERS.get(program, BARE_LETTERS["" if program in SANDBOXES else "docker"])
     variables: dict[str, list[Word]] = {}
@@ -156,7 +163,7 @@ def of_run(words: list[Word], file: str) -> Started | None:
         elif key in ("v", "volume", "B", "bind"):
             mounts.append(value.text)
         elif key == "entrypoint":
-            entry = shell.within(file, value).commands[0] if value.text.strip() else []
+            entry = [one for each in shell.within(file, value).commands[:1] for one in each]
         elif key in ("gpus", "device"):
             many = devices(value.text) if key == "gpus" or "nvidia.com/gpu=" in value.text else 0
             named = named + many if key == "device" else many

@@ -193,7 +193,7 @@ SERVERS = {  # model, GPUs, tensor ranks, stages, longest
         *("qwen2.5-7b", 1, 1, 1, 131072),
     ),
     "the model without a flag": (
-        "docker run --rm --gpus all --user 2000:0 -p 8000:8000 vllm/vllm-openai:latest a/Llama-3.1-8B-Instruct",
+        "docker run --rm --gpus all --user 2000:0 -p 80:80 vllm/vllm-openai:latest a/Llama-3.1-8B-Instruct",
         *("llama3.1-8b", 1, 1, 1, 131072),
     ),
     "kubectl": (
