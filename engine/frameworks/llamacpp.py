@@ -4,7 +4,8 @@ Names and defaults: ggml-org/llama.cpp tools/server/README.md at commit 00dc8057
 the model's own, which ``--fit`` (on unless said otherwise) lowers until they fit, the layers first where a
 context is named; flash attention where it can; 2,048 tokens at a time, 512 of them on the GPU. Several GPUs
 share the layers evenly. The order in which ``--fit`` lowers, and that experts in the host's memory are
-computed there, are from memory. What it holds: ``serving/in_file.py``.
+computed there, are from memory. What it holds: ``serving/in_file.py``. The images of its server start that
+(.devops/cuda.Dockerfile at 00d69466).
 """
 
 from __future__ import annotations
@@ -96,6 +97,9 @@ class LlamaCpp(Framework):
     separator = "-"
     takes_all = True
     timed = False
+
+    images = ("ggml-org/llama.cpp:server",)
+    image_runs = ("llama-server",)
 
     def claims(self, command: Command) -> Claim:
         """One of its programs is named."""

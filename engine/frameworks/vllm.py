@@ -148,7 +148,7 @@ class Vllm(ServerCommand):
     package = "vllm"
     loads_whole = True
 
-    images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm")
+    images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm-openai-nonroot")
     image_runs = ("vllm", "serve")
 
     def owns(self, notation: str, entries: list[Entry]) -> int:

@@ -16,7 +16,7 @@ from engine.frameworks.settings import Entry, Fault
 from engine.launch import shell
 from engine.launch.shell import Bit, Word
 from engine.launch.texts import Source
-from engine.launch.yaml import LIST, MAP, TEXT, Node
+from engine.launch.yaml import LIST, MAP, TEXT, YamlNode
 
 RUNNERS = ("docker", "podman", "nerdctl", "docker-compose")
 SANDBOXES = ("singularity", "apptainer", "enroot")
@@ -103,12 +103,12 @@ def visible(variables: dict[str, list[Word]], file: str) -> Entry | None:
 
 
 # -- a line of a shell ---------------------------------------------------------------------------------------
-def of_run(words: list[Word], file: str) -> Started | None:
-    """What ``docker run`` and its like start; None for every other command."""
+def _verb(words: list[Word]) -> tuple[str, str, int]:
+    """The runner, what it is asked to do, and where its options begin; no runner in another command."""
     texts = [word.text.split("/")[-1] for word in words[:60]]
     at = next((place for place, text in enumerate(texts) if text in (*RUNNERS, *SANDBOXES)), -1)
     if at < 0 or any(not _in_front(text) for text in texts[:at]):
-        return None
+        return "", "", 0
     program = texts[at]
     at += 1
     verbs = ("run", "exec", "create", "start", "compose", "container")
@@ -123,7 +123,16 @@ def of_run(words: list[Word], file: str) -> Started | None:
             at += 1
         else:
             at += 1 if "=" in words[at].text or words[at].text.lstrip("-") in BARE else 2
-    if verb not in ("run", "exec", "create", "start") or (verb == "start" and program != "enroot"):
+    known = verb in ("run", "exec", "create") or (verb == "start" and program == "enroot")
+    return (program, verb, at) if known else ("", "", 0)
+
+
+def of_run(words: list[Word], file: str) -> Started | None:
+    """What ``docker run`` and its like start; None for every other command."""
+    if [word.text for word in words[:2]] == ["kubectl", "run"]:
+        return _of_kubectl(words, file)
+    program, verb, at = _verb(words)
+    if not program:
         return None
     letters = BARE_LETTERS.get(program, BARE_LETTERS["" if program in SANDBOXES else "docker"])
     variables: dict[str, list[Word]] = {}
@@ -154,7 +163,7 @@ def of_run(words: list[Word], file: str) -> Started | None:
         elif key in ("v", "volume", "B", "bind"):
             mounts.append(value.text)
         elif key == "entrypoint":
-            entry = shell.within(file, value).commands[0] if value.text.strip() else []
+            entry = [one for each in shell.within(file, value).commands[:1] for one in each]
         elif key in ("gpus", "device"):
             many = devices(value.text) if key == "gpus" or "nvidia.com/gpu=" in value.text else 0
             named = named + many if key == "device" else many
@@ -167,6 +176,17 @@ def of_run(words: list[Word], file: str) -> Started | None:
     own = verb in ("run", "create") and not entry and program in RUNNERS
     gpus = gpus or visible(variables, file)
     return Started(image.text if own else "", [*entry, *behind], own, variables, gpus, None, image.line)
+
+
+def _of_kubectl(words: list[Word], file: str) -> Started | None:
+    """``kubectl run NAME --image=IMAGE -- arguments``."""
+    image = next((at for at, word in enumerate(words) if word.text.startswith("--image")), -1)
+    begin = next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words))
+    if image < 0:
+        return None
+    named = rest(words[image], 8).text or (words[image + 1].text if image + 1 < len(words) else "")
+    own = all(word.text != "--command" for word in words[:begin])
+    return Started(named, words[begin:], own, {}, None, None, words[image].line)
 
 
 def mounted(words: list[Word], mounts: list[str]) -> list[Word]:
@@ -206,7 +226,7 @@ def rest(word: Word, drop: int) -> Word:
 
 
 # -- texts of a file -----------------------------------------------------------------------------------------
-def word_of(node: Node, source: Source) -> Word:
+def word_of(node: YamlNode, source: Source) -> Word:
     """A text of a YAML file as a word: of each of its lines the part that stands so in the file."""
     raw = source.text[node.start - source.start : node.stop - source.start] if node.start >= 0 else ""
     if raw == node.text:
@@ -288,7 +308,9 @@ def _variable(text: str, place: int, opening: str) -> tuple[str, str | None, int
     return text[place + 1 : end], None, end
 
 
-def words_of(node: Node | None, source: Source, variables: dict[str, list[Word]], opening: str) -> list[Word]:
+def words_of(
+    node: YamlNode | None, source: Source, variables: dict[str, list[Word]], opening: str
+) -> list[Word]:
     """A command as a file has it: a list of words, or a text that is cut into them."""
     if node is None:
         return []
@@ -301,7 +323,7 @@ def words_of(node: Node | None, source: Source, variables: dict[str, list[Word]]
     return [one for words in shell.within(source.name, word).commands for one in words]
 
 
-def _environment(node: Node | None, source: Source) -> dict[str, list[Word]]:
+def _environment(node: YamlNode | None, source: Source) -> dict[str, list[Word]]:
     """Variables of a container: a map, a list of ``NAME=value``, or one of names and values."""
     found: dict[str, list[Word]] = {}
     if node is None:
@@ -328,7 +350,7 @@ class _Files:
         self.found: list[Started] = []
         self.seen = 0
 
-    def look(self, node: Node, of: Node | None, pod: bool, depth: int) -> None:
+    def look(self, node: YamlNode, of: YamlNode | None, pod: bool, depth: int) -> None:
         """Containers anywhere below a node; ``of`` is the workload that asks for them."""
         self.seen += 1
         if depth > DEEPEST or self.seen > 20_000 or len(self.found) >= MOST:
@@ -346,7 +368,7 @@ class _Files:
             if key.text not in ("initContainers", "init_containers"):
                 self.look(item, of, pod or key.text == "containers", depth + 1)
 
-    def container(self, node: Node, of: Node | None, pod: bool) -> None:
+    def container(self, node: YamlNode, of: YamlNode | None, pod: bool) -> None:
         """One container of a pod, or one service of a compose file."""
         opening = "(" if pod else "{"
         env = _environment(node.get("env" if pod else "environment"), self.source)
@@ -386,7 +408,7 @@ class _Files:
             )
         )
 
-    def limit(self, node: Node) -> Entry | None:
+    def limit(self, node: YamlNode) -> Entry | None:
         """The GPUs of a container's limits, or else of its requests; parts of GPUs are none."""
         for kind in ("limits", "requests"):
             asked = node.at("resources", kind)
@@ -395,12 +417,12 @@ class _Files:
                     return self.entry(key.text, item)
         return None
 
-    def entry(self, key: str, item: Node) -> Entry:
+    def entry(self, key: str, item: YamlNode) -> Entry:
         """A count with its place."""
         start, stop = word_of(item, self.source).span()
         return Entry(key, item.text, self.source.name, item.line, start, stop)
 
-    def reserved(self, node: Node) -> Entry | None:
+    def reserved(self, node: YamlNode) -> Entry | None:
         """The GPUs of a service."""
         asked = node.at("deploy", "resources", "reservations", "devices")
         own = node.get("gpus")
@@ -417,7 +439,7 @@ class _Files:
                 return self.entry("count", count)
         return None
 
-    def nodes(self, of: Node | None) -> Entry | None:
+    def nodes(self, of: YamlNode | None) -> Entry | None:
         """The nodes of one job, or of one group of pods that serve together."""
         if of is None:
             return None
@@ -433,14 +455,14 @@ class _Files:
             return self.entry("replicas", workers)
         return Entry("replicas", str(many), self.source.name, line) if many > 1 else None
 
-    def copies(self, of: Node | None) -> Entry | None:
+    def copies(self, of: YamlNode | None) -> Entry | None:
         """How many equal servers a workload asks for."""
         kinds = ("Deployment", "StatefulSet", "LeaderWorkerSet", "ReplicaSet")
         many = of.at("spec", "replicas") if of is not None and of.word("kind") in kinds else None
         return self.entry("replicas", many) if many is not None and _whole(many.text) > 1 else None
 
 
-def image_of(node: Node) -> str:
+def image_of(node: YamlNode) -> str:
     """The image of a container or of a service, or of a chart's values; nothing where there is none."""
     image = node.get("image")
     if image is None:
@@ -453,7 +475,7 @@ def image_of(node: Node) -> str:
     return image.text if image.kind == TEXT else ""
 
 
-def of_file(roots: list[Node], source: Source, variables: dict[str, list[Word]]) -> list[Started]:
+def of_file(roots: list[YamlNode], source: Source, variables: dict[str, list[Word]]) -> list[Started]:
     """What the containers of a YAML file start; nothing where it is about something else."""
     files = _Files(source, variables)
     for root in roots:
@@ -465,7 +487,7 @@ def of_file(roots: list[Node], source: Source, variables: dict[str, list[Word]])
     return files.found
 
 
-def _task(root: Node, task: Node, source: Source) -> list[Started]:
+def _task(root: YamlNode, task: YamlNode, source: Source) -> list[Started]:
     """A task of SkyPilot, ``run: |`` on ``resources.accelerators: H100:8``, or one of dstack, with a list of
     ``commands`` and ``resources.gpu``."""
     env = _environment(root.get("envs") or root.get("env"), source)

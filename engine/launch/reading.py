@@ -108,7 +108,8 @@ class Gathered:
         if notation == PROGRAM:
             self.program(source)
             return
-        if notation == YAML and self.contained(source, depth):
+        manifest = notation == YAML or (notation == JSON and '"image"' in source.text)
+        if manifest and self.contained(source, depth):
             return
         read = {JSON: json.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
         entries, faults = read(source)
@@ -231,7 +232,8 @@ class Gathered:
         """Keep the release that an image's tag says (v0.11.0), where the image is the program's own."""
         if not framework.package or not any(containers.is_of(started.image, one) for one in framework.images):
             return
-        tag = containers.image_name(started.image).partition(":")[2].removeprefix("v").split("-")[0].split(".post")[0]
+        tag = containers.image_name(started.image).partition(":")[2].removeprefix("v")
+        tag = tag.split("-")[0].split(".post")[0]
         if tag.count(".") > 0 and tag.replace(".", "").isdigit() and len(tag) < 12:
             entry = Entry(framework.package, tag, file, started.line)
             self.installed.setdefault(framework.package, entry)

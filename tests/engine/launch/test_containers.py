@@ -1,7 +1,10 @@
 """What containers are started with, each in the words of a public example: docker run and its like, compose
 files, Kubernetes manifests, a chart's values; with the GPUs that each is given and the place of each word."""
 
+import json
+
 import pytest
+import yaml
 
 import engine
 from engine.launch import changes, containers, reading
@@ -188,6 +191,18 @@ SERVERS = {  # model, GPUs, tensor ranks, stages, longest
     "a folder of the machine": (
         "docker run --gpus all -v /data/models/Qwen2.5-7B:/model vllm/vllm-openai --model /model",
         *("qwen2.5-7b", 1, 1, 1, 131072),
+    ),
+    "the model without a flag": (
+        "docker run --rm --gpus all --user 2000:0 -p 80:80 vllm/vllm-openai:latest a/Llama-3.1-8B-Instruct",
+        *("llama3.1-8b", 1, 1, 1, 131072),
+    ),
+    "kubectl": (
+        "kubectl run v --image=vllm/vllm-openai --restart=Never -- --model a/Qwen2.5-7B --max-model-len 4096",
+        *("qwen2.5-7b", 1, 1, 1, 4096),
+    ),
+    "compose run": (
+        "docker compose run --rm -p 1:1 vllm vllm serve Qwen/Qwen2.5-7B --max-model-len 4096",
+        *("qwen2.5-7b", 1, 1, 1, 4096),
     ),
     "compose": (COMPOSE, "qwen2.5-7b", 2, 2, 1, 8192),
     "a deployment": (DEPLOYMENT, "mistral-7b", 1, 1, 1, 32768),
@@ -397,3 +412,19 @@ def test_hostile_files_end():
 def test_an_image_s_tag_says_the_release(tag, release):
     line = f"docker run --gpus all vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B -tp 2"
     assert reading.read(line).launch.server.release == release
+
+
+def test_an_image_of_llama_cpp_starts_its_server():
+    text = (
+        "docker run -v /m:/models --gpus all ghcr.io/ggml-org/llama.cpp:server-cuda -m /models/x.gguf -c 4096"
+    )
+    launch = reading.read({"a.sh": text.replace("x.gguf", "llama-3.1-8b-instruct-q4_k_m.gguf")}).launch
+    assert (launch.framework, launch.model.key, launch.server.longest) == ("llamacpp", "llama3.1-8b", 4096)
+
+
+def test_a_manifest_in_json():
+    text = json.dumps(yaml.safe_load(DEPLOYMENT.split("---")[1]), indent=2)
+    launch = reading.read({"pod.json": text}).launch
+    assert (launch.model.key, launch.server.chunk) == ("mistral-7b", 1024)
+    found = next(one.entry for one in launch.settings if one.name == "chunk")
+    assert text[found.start : found.stop] == "1024"
