@@ -130,3 +130,6 @@ small_sums_error = agreement.group_error("allreduce below 64 MB", case="8xh100")
 measured_in_all = agreement.count("measured") + agreement.count("measured", fitted=True)
 questions = len(agreement.answers())  # questions of yes or no
 launches = len(launch_cases.held())  # launches judged
+strangers = len(launch_cases.strangers_held())  # launches of strangers
+strangers_judged = sum(one.judged for one in launch_cases.strangers_held())  # of which we say how they end
+strangers_right = sum(one.right for one in launch_cases.strangers_held())  # and rightly

@@ -4,8 +4,9 @@
     titan-8b-8: A torchtitan run that fits
     ```
 
-Each line is an example to try, by its name in engine/validation/published/launches.toml, and what a reader sees of it. The
-page's own scripts are in site/theme/assets/fit; what they run of the engine is made by course/engine_in_page.py.
+Each line is an example to try, by its name in launches.toml or strangers.toml of engine/validation/published,
+and what a reader sees of it. The page's own scripts are in site/theme/assets/fit; what they run of the engine is
+made by course/engine_in_page.py.
 """
 
 from __future__ import annotations
@@ -88,9 +89,10 @@ def render(source: str) -> Markup:
 
 def _example(line: str) -> dict[str, str]:
     name, _, title = line.partition(": ")
-    if name not in launch_cases.cases() or not title:
+    known = launch_cases.cases() | launch_cases.strangers()
+    if name not in known or not title:
         raise Refused(
-            f"an example is a line 'NAME: title', NAME one of {', '.join(launch_cases.cases())}; got {line!r}"
+            f"an example is a line 'NAME: title', NAME one of {', '.join(known)}; got {line!r}"
         )
     return {"title": title, "data": json.dumps(launch_cases.request(name))}
 

@@ -1,4 +1,6 @@
-"""Public launch files with a published outcome, out of ``published/launches.toml``."""
+"""Public launch files with a published outcome: those that the readers were built on, out of
+``published/launches.toml``, and those of strangers, which were collected before anybody here had seen them,
+out of ``published/strangers.toml``."""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ from engine.frameworks.registry import frameworks
 from engine.launch.verdict import GIB, check_launch
 
 PLACE = Path(__file__).parent / "published" / "launches.toml"
-LIKE = "h100-sxm"
-# GPUs that are in no catalogue, by what differs from LIKE: torchtitan's H100s have 96 GB of HBM2e at 2.4 TB/s
-# and are held to 500 W
-OWN = {"h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12, "tdp_w": 500.0}}
+STRANGERS = PLACE.with_name("strangers.toml")
+# GPUs that are in no catalogue, by what they are like and what differs: torchtitan's H100s have 96 GB of
+# HBM2e at 2.4 TB/s and are held to 500 W; an RTX 3070 has 8 GB
+LIKE = {"h100-96": "h100-sxm", "rtx3070": "rtx3090"}
+OWN = {
+    "h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12, "tdp_w": 500.0},
+    "rtx3070": {"hbm_bytes": 8.59e9, "hbm_bytes_per_s": 448e9},
+}
 
 
 @lru_cache(1)
@@ -26,12 +32,18 @@ def cases() -> dict[str, dict[str, Any]]:
     return files.read(PLACE)
 
 
+@lru_cache(1)
+def strangers() -> dict[str, dict[str, Any]]:
+    """Every launch of a stranger, by name."""
+    return files.read(STRANGERS)
+
+
 def request(name: str) -> dict[str, Any]:
     """A case in the form of a request to ``engine.launch.fit_page.answer``."""
-    case = cases()[name]
+    case = cases()[name] if name in cases() else strangers()[name]
     return {
         "files": [list(pair) for pair in case["texts"].items()],
-        "gpu": LIKE if case["gpu"] in OWN else case["gpu"],
+        "gpu": LIKE.get(case["gpu"], case["gpu"]),
         "gpus": case["gpus"] or 0,
         "own": OWN.get(case["gpu"], {}),
     }
@@ -40,7 +52,7 @@ def request(name: str) -> dict[str, Any]:
 def gpu_of(case: dict[str, Any]) -> Gpu | str:
     """The GPU of a case: the catalogue's, or its own."""
     own = OWN.get(case["gpu"])
-    return replace(catalog.gpu(LIKE), reported_bytes=0.0, **own) if own else case["gpu"]
+    return replace(catalog.gpu(LIKE[case["gpu"]]), reported_bytes=0.0, **own) if own else case["gpu"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,11 @@ class JudgedLaunch:
     cache_tokens: int  # capacity of a server's cache, as published
     our_cache_tokens: int
     why: str  # the known cause, where the engine's number is far off
+
+    @property
+    def judged(self) -> bool:
+        """Whether the engine says how it ends."""
+        return self.ours in ("runs", "fails")
 
     @property
     def right(self) -> bool:
@@ -77,6 +94,30 @@ def held() -> tuple[JudgedLaunch, ...]:
     return tuple(_held(name, case) for name, case in cases().items())
 
 
+@lru_cache(1)
+def strangers_held() -> tuple[JudgedLaunch, ...]:
+    """Every launch of a stranger, with the engine's answer."""
+    return tuple(_held(name, case) for name, case in strangers().items())
+
+
+def wrong_about() -> list[JudgedLaunch]:
+    """The launches of strangers that end otherwise than the engine says."""
+    return [one for one in strangers_held() if one.judged and not one.right]
+
+
+def not_judged() -> list[JudgedLaunch]:
+    """Those of which the engine cannot say how they end."""
+    return [one for one in strangers_held() if not one.judged]
+
+
+def by_framework() -> list[tuple[str, list[JudgedLaunch]]]:
+    """The launches of strangers by who starts them, those with most first."""
+    found: dict[str, list[JudgedLaunch]] = {}
+    for one in strangers_held():
+        found.setdefault(one.framework or "not read", []).append(one)
+    return sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+
+
 def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
     found = check_launch(case["texts"], gpu_of(case), case["gpus"], ())
     memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
@@ -90,7 +131,7 @@ def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
         found.total_bytes / GIB if memory else 0.0,
         cache,
         found.room.tokens if cache and found.room else 0,
-        case.get("why", "").strip(),
+        case.get("why", case.get("cause", "")).strip(),
     )
 
 
