@@ -24,7 +24,6 @@ from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.hugging_face import HuggingFace
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FALSE, FLAG, TEXT, Draft, Entry, Field, Setting
-from engine.frameworks.unsloth import with_checkpoints
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism.adapters import ALL_LINEAR
 
@@ -240,7 +239,7 @@ class Axolotl(HuggingFace):
         checkpoints = (d.given("checkpoints") or "").lower()
         away = said not in (*FALSE, "none") or checkpoints.startswith("offload")
         if away and self.checkpointed(d):
-            return with_checkpoints(moved)
+            return hugging_face.with_checkpoints(moved)
         if away:
             d.lacks("activations", "activations on the host without checkpoints are not modelled")
         return moved

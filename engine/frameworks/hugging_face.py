@@ -2,7 +2,8 @@
 
 The three overlap and are read as one. Names and defaults: huggingface/transformers training_args.py;
 huggingface/accelerate examples/config_yaml_templates/fsdp.yaml at commit 1a6af0bd and
-torch_native_parallelism/configs/nd.yaml at 26db67d5; DeepSpeed 0.19 docs/_pages/config-json.md, with the
+torch_native_parallelism/configs/nd.yaml at 26db67d5; huggingface/trl trl/trainer/sft_config.py and
+base_config.py at f2cd5771 (July 2026); DeepSpeed 0.19 docs/_pages/config-json.md, with the
 error of deepspeed/runtime/config.py.
 
 Adapters are read by ``peft``.
@@ -22,7 +23,7 @@ from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, 
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words, keys_of
-from engine.mechanism import memory
+from engine.mechanism import memory, offload
 from engine.step.layout import Job, Layout, recipe_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ TRAINER = {
     "model_max_length": Field("seq"),
     "block_size": Field("seq"),
     "packing": Field("packed", FLAG),
+    "loss_type": Field("loss_type", TEXT),
+    "activation_offloading": Field("activations", FLAG),
     "attn_implementation": Field("attention", TEXT),
     "deepspeed": Field("deepspeed_file", TEXT),
     "tensor_parallel_size": Field("tp"),
@@ -98,6 +101,8 @@ CALLS = {
     "prepare_model_for_kbit_training": "prepare_model_for_kbit_training",
 }
 MODELS = ("AutoModelForCausalLM", "AutoModel", "LlamaForCausalLM", "AutoModelForImageTextToText")
+SFT = "SFTConfig."  # that it is called
+CALLED[SFT] = Field("sft", FLAG)
 CALLS |= {f"{name}.from_pretrained": "from_pretrained." for name in MODELS}
 KEYS = keys_of(TRAINER)
 FIELDS = deepspeed.FIELDS | TRAINER | ACCELERATE | peft.FIELDS | CALLED
@@ -267,6 +272,11 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
     return "fp32", catalog.recipe("fp32-adam")
 
 
+def with_checkpoints(moved: str) -> str:
+    """What is on the host, with the checkpoints."""
+    return offload.ACTIVATIONS if moved == "none" else f"{moved}+{offload.ACTIVATIONS}"
+
+
 def without_master(found: Recipe, moment_bytes: float = 2.0) -> Recipe:
     """A recipe whose weights are 16 bits wide and updated as they are; Adam's moments have their width,
     unless they are stored in 8 bits."""
@@ -322,6 +332,7 @@ def training_arguments(run: ExportedRun, words: Any = Words, keys: dict[str, str
     return "".join(map(str, lines))
 
 
+SFT_LENGTH, SFT_CHUNK = 1024, 256  # tokens, of TRL's SFTConfig
 FUSED = "adamw_torch_fused"  # the same Adam, whose square roots stay in registers
 MOVES = {"micro_batch": (), "recompute": ("none", "full"), "zero": (0, 1, 2, 3), "loss": ("chunked",)}
 TRAINER_FLAGS = {KEYS[name] for name in ("micro_batch", "checkpointing", "model", "deepspeed_file")} | {
@@ -401,6 +412,10 @@ class HuggingFace(Framework):
         return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """What is trained; a trainer with models beside it adds them."""
+        return self.trained(d, shape, gpus)
+
+    def trained(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Job, layout and precision; what DeepSpeed refuses is noted."""
         tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
         if gpus % (tp * cp):
@@ -440,16 +455,24 @@ class HuggingFace(Framework):
     def length(self, d: Draft) -> int:
         """Tokens of a sequence."""
         d.given("packed")
+        if d.given("sft"):
+            return d.get("seq", SFT_LENGTH, "SFTConfig's default")
         return d.get("seq", 2048, "no text says how long a sequence is")
 
     def checkpointed(self, d: Draft) -> bool:
         """Whether activations are recomputed."""
         prepared = bool(d.given("prepared"))  # for a base in 4 bits, which turns checkpoints on, too
+        if d.given("sft"):
+            return d.get("checkpointing", True, "SFTConfig's default since TRL 0.20")
         return d.get("checkpointing", prepared)
 
     def recipe(self, d: Draft, zero: int) -> tuple[str, Recipe]:
         """The format of the products, and the bytes of the training state."""
         d.given("loaded_dtype")
+        wide = d.given("fp16") or d.given("mixed") or d.given("bf16") is not None
+        if d.given("sft") and not wide:
+            d.assume("precision", "bf16", "SFTConfig's default since TRL 0.20")
+            return "bf16", state(d)[1]
         return recipe(d)
 
     def fuses(self, d: Draft) -> bool:
@@ -458,7 +481,12 @@ class HuggingFace(Framework):
 
     def loss(self, d: Draft, shape: Model, tokens: int) -> tuple[str, int]:
         """How the loss of this many tokens is computed, and in how many chunks."""
-        return ("chunked", liger_chunks(shape, tokens)) if d.given("liger") else ("plain", 8)
+        chunked = d.given("loss_type") == "chunked_nll"
+        if d.given("liger"):
+            return "chunked", liger_chunks(shape, tokens)
+        if d.given("sft") and not chunked:
+            d.assume("loss", "of all logits", "as in TRL before 2026, which computes it in chunks today")
+        return ("chunked", max(1, tokens // SFT_CHUNK)) if chunked else ("plain", 8)
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """What alone is trained."""
@@ -466,7 +494,13 @@ class HuggingFace(Framework):
 
     def on_host(self, d: Draft, zero: int) -> str:
         """What is moved to the host."""
-        return on_host(d, zero)
+        moved = on_host(d, zero)
+        if not d.given("activations"):
+            return moved
+        if self.checkpointed(d):
+            return with_checkpoints(moved)
+        d.lacks("activations", "activations on the host without checkpoints are not modelled")
+        return moved
 
     def moves(self, launch: Launch) -> dict[str, tuple]:
         """The optimizer only where it takes a tensor that another does not."""

@@ -48,7 +48,12 @@ KEYS = hugging_face.KEYS | keys_of(OWN)
 OPTIMIZER = "this optimizer is not modelled"
 ELSEWHERE = "another trainer in place of the Trainer is not modelled"
 PAIRS = "pairs of answers and a reference model are not modelled"
+PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
+    "image_max_pixels": PICTURES,
+    "image_resolution": PICTURES,
+    "video_max_pixels": PICTURES,
+    "video_resolution": PICTURES,
     "additional_target": peft.TRAINED,
     "use_galore": OPTIMIZER,
     "use_apollo": OPTIMIZER,
@@ -143,7 +148,7 @@ class LlamaFactory(HuggingFace):
         elif bits and method not in METHODS:
             peft.leave(d, "method", peft.QUANTISED)
         if kind != "lora":
-            if bits:
+            if bits and kind != "oft":
                 d.refuse("ValueError: Quantization is only compatible with the LoRA or OFT method.", "bits")
             return None
         return peft.made(d, shape, peft.Usual(RANK, (ALL_LINEAR,)), bits == 4, "finetuning")
@@ -152,7 +157,7 @@ class LlamaFactory(HuggingFace):
         """Unsloth's checkpoints lie on the host."""
         moved = hugging_face.on_host(d, zero)
         if (d.given("unsloth") or d.given("unsloth_gc")) and not d.given("unchecked"):
-            return unsloth.with_checkpoints(moved)
+            return hugging_face.with_checkpoints(moved)
         return moved
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:

@@ -7,20 +7,21 @@ Without DeepSpeed a model that is trained whole has no fp32 copy (examples/train
 Qwen3 4B on each GPU). Its DeepSpeed files have names: zero2, zero3_offload. ``--train_type`` became
 ``--tuner_type`` in release 4.
 
-Left out: weights of a vision tower that are trained (``--freeze_vit false``), and every ``swift rlhf``, which
-are refused. ``megatron sft`` is read by ``megatron_swift``.
+Left out: weights of a vision tower that are trained (``--freeze_vit false``), and every ``swift rlhf`` but
+GRPO, which are refused. ``megatron sft`` is read by ``megatron_swift``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.frameworks import hugging_face, peft
-from engine.frameworks.framework import Claim, Command, Framework, Sure
+from engine.frameworks import hugging_face, peft, rollouts
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure
 from engine.frameworks.hugging_face import HuggingFace
-from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
+from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field
 from engine.mechanism.adapters import ALL_LINEAR
 
 if TYPE_CHECKING:
@@ -48,6 +49,17 @@ OWN = {
     "freeze_aligner": Field("frozen_aligner", FLAG),
     "freeze_llm": Field("frozen", FLAG),
     "rlhf_type": Field("rlhf", TEXT),
+    "use_vllm": Field("engine", FLAG),
+    "vllm_mode": Field("engine_place", TEXT),
+    "vllm_gpu_memory_utilization": Field("share", NUMBER),
+    "vllm_tensor_parallel_size": Field("engine_tp"),
+    "sleep_level": Field("sleep_level"),
+    "offload_model": Field("trained_leaves", FLAG),
+    "offload_optimizer": Field("optimizer_leaves", FLAG),
+    "num_infer_workers": Field("engine_workers"),
+    "max_completion_length": Field("answer"),
+    "num_generations": Field("answers"),
+    "beta": Field("beta", NUMBER),
     "task_type": Field("task", TEXT),
     "tuner_backend": Field("backend", TEXT),
     "model_name": Field("called", TEXT),  # what the model is taught to call itself
@@ -55,10 +67,15 @@ OWN = {
 PARTLY = "training some of the weights is not modelled"
 TOWER = "training of what reads pictures is not modelled"
 OPTIMIZER = "this optimizer is not modelled"
-RLHF = "pairs, rollouts and the models beside the trained one are not modelled"
+RLHF = "pairs and the models beside the trained one are modelled for GRPO alone"
+GRPO = "grpo"
+ANSWER, BETA, SHARE = 512, 0.04, 0.9  # GRPO's defaults (swift/arguments/rlhf_args.py), from memory
 ULYSSES = "sequence parallelism of this trainer is not modelled"
 TASK = "a head other than that of a language model is not modelled"
+PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
+    "max_pixels": PICTURES,
+    "max_pixel": PICTURES,
     "freeze_parameters_ratio": PARTLY,
     "freeze_parameters": PARTLY,
     "trainable_parameters": PARTLY,
@@ -120,7 +137,7 @@ class MsSwift(HuggingFace):
 
     def sharding(self, d: Draft, ranks: int) -> tuple[int, int]:
         """By DeepSpeed's file, whose name may stand for it."""
-        if d.given("rlhf"):
+        if (d.given("rlhf") or GRPO).lower() != GRPO:
             d.lacks("rlhf", RLHF)
         for name, why in (("frozen_tower", TOWER), ("frozen_aligner", TOWER)):
             if d.given(name) is False:
@@ -136,6 +153,35 @@ class MsSwift(HuggingFace):
         if (d.given("fsdp") or "").lower() == "fsdp2":
             return hugging_face.sharding(d, ranks, True)
         return hugging_face.sharding(d, ranks)
+
+    def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
+        """The trainer's own; under GRPO with the reference and the engine beside it."""
+        found = self.trained(d, shape, gpus)
+        if (d.given("rlhf") or "").lower() != GRPO or found.job is None or found.layout is None:
+            return found
+        answer = d.get("answer", ANSWER)
+        prompt = found.job.seq  # --max_length is the prompt's, and the answer goes behind it
+        software = replace(found.job.software, loss_share=rollouts.answers_share(prompt, answer))
+        job = replace(found.job, seq=prompt + answer, software=software)
+        roles = []
+        ranks = gpus if found.layout.zero > 2 else 1
+        leaves = bool(d.given("trained_leaves"))
+        beta = d.given("beta")
+        if (BETA if beta is None else beta) and job.adapter is None:
+            roles.append(rollouts.reference(d, shape, ranks, leaves))
+        if d.given("engine") and (d.given("engine_place") or "colocate").lower() == "colocate":
+            share, tp = d.get("share", SHARE), d.given("engine_tp") or 1
+            roles.append(rollouts.rollout(d, shape, tp, share, bool(d.given("sleep_level"))))
+        d.ask(
+            "optimizer_leaves",
+            "engine_workers",
+            "answers",
+            "engine_place",
+            "engine_tp",
+            "share",
+            "sleep_level",
+        )
+        return Meant(found.gpus, found.precision, job, found.layout, None, tuple(roles), leaves)
 
     def length(self, d: Draft) -> int:
         """Tokens of a sequence."""

@@ -151,12 +151,21 @@ def leave(d: Draft, name: str, why: str) -> None:
         d.unmodelled.append(Ignored(name, "", "", 0, why))
 
 
+def expanded(text: str) -> str:
+    """A pattern such as ``(mlp|self_attn).(up|down|q|v)_proj`` as the names that it stands for."""
+    at = text.rfind(")_proj")
+    begin = text.rfind("(", 0, at) if at > 0 else -1
+    if begin < 0:
+        return text
+    return " ".join(f"{stem}_proj" for stem in text[begin + 1 : at].split("|"))
+
+
 def _targets(d: Draft, usual: tuple[str, ...]) -> tuple[str, ...]:
     """The matrices that get an adapter, by our names."""
     if d.given("every"):
         d.given("targets")
         return (ALL_LINEAR,)
-    text = d.given("targets") or ""
+    text = expanded(d.given("targets") or "")
     for mark in "[]()'\",":
         text = text.replace(mark, " ")
     listed = [d.given(f"target {place}") for place in range(MOST_NAMES)]
@@ -166,9 +175,10 @@ def _targets(d: Draft, usual: tuple[str, ...]) -> tuple[str, ...]:
         return usual
     found = []
     for name in names:
-        if name in ALL:
+        bare = name.lstrip("*.")
+        if name in ALL or bare in ("_proj", "proj", ""):
             return (ALL_LINEAR,)
-        ours = ALIASES.get(name, name)
+        ours = ALIASES.get(bare, bare)
         if ours in adapters.NAMES or ours in adapters.JOINED:
             found.append(ours)
         else:

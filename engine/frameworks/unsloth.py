@@ -22,7 +22,6 @@ from engine.frameworks import hugging_face, peft
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.hugging_face import HuggingFace
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
-from engine.mechanism import offload
 from engine.mechanism.adapters import NAMES
 
 if TYPE_CHECKING:
@@ -68,11 +67,6 @@ def loss(d: Draft, shape: Model, tokens: int) -> tuple[str, int]:
     """In chunks, whose logits take about as much as the tokens themselves."""
     d.assume("loss", "in chunks", "as in Unsloth since 2025; older versions keep all logits in fp32")
     return "chunked", max(CHUNKS, hugging_face.liger_chunks(shape, tokens))
-
-
-def with_checkpoints(moved: str) -> str:
-    """What is on the host, with the checkpoints."""
-    return offload.ACTIVATIONS if moved == "none" else f"{moved}+{offload.ACTIVATIONS}"
 
 
 class Unsloth(HuggingFace):
@@ -157,7 +151,7 @@ class Unsloth(HuggingFace):
     def on_host(self, d: Draft, zero: int) -> str:
         """Its own checkpoints."""
         moved = hugging_face.on_host(d, zero)
-        return with_checkpoints(moved) if self.checkpoints(d) == "unsloth" else moved
+        return hugging_face.with_checkpoints(moved) if self.checkpoints(d) == "unsloth" else moved
 
 
 FRAMEWORK: Framework = Unsloth()

@@ -118,6 +118,8 @@ PICKS = (0, 17)  # since which release a kernel picks from the logits
 COUNTS_GRAPHS = (0, 21)  # … and graphs count to the share
 # 23.32 GiB for 1,048,576 tokens of DeepSeek-V4-Pro in fp8 (issue 53961), five times what they are alone
 COMPRESSED = "how it lays out a compressed cache is not modelled"
+# since which release weights are shrunk to fp8 as they come (pull request 31914, January 2026)
+STREAMS = (0, 15)
 LARGE, LARGEST = 70 * 2.0**30, 160 * 2.0**30  # bytes of a card that has more by default
 # what NCCL, its buffers and the kernels take outside of PyTorch: 57 runs of 0.19 on H100 (0.25 alone, 2.1
 # with tensor ranks); by mid 2026 0.6 on four of them (pull request 48601); 0.34 to 0.43 on cards without a
@@ -219,6 +221,7 @@ class Vllm(ServerCommand):
         fullest = self.fullest(d, shape, server, listed) if listed else 0.0
         return replace(
             server,
+            loaded_whole=server.loaded_whole and server.release < STREAMS,
             pictures=allowed,
             text_only=text,
             pixels=pictures.pixels_of(d.given("pixels") or ""),

@@ -62,6 +62,7 @@ OF_SLURM = {
     "gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
     "gpus": ("SLURM_GPUS",),
 }
+SHOW = ("echo", "printf", "cat", "grep", "ls", "man", "which")  # commands that start nothing they are given
 REMOTE = ("ssh", "tmux", "screen", "su", "sbatch", "watch")  # whose last word may be a command
 CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
@@ -179,7 +180,7 @@ class Gathered:
         """A file about containers; whether it was one."""
         roots, faults = yaml.documents(source)
         started = containers.of_file(roots, source, self.variables)
-        if not started:
+        if not started and not any(root.get("services") is not None or root.word("kind") for root in roots):
             return False
         self.faults += faults[:20]
         before = len(self.found)
@@ -212,6 +213,8 @@ class Gathered:
             elif started.words and started.words[0].text.startswith("--"):
                 words = f"what the image {started.image[:60]} starts is not known: add the command"
                 self.faults.append(Fault(file, started.line, words))
+        for one in self.found[before:]:
+            self.tagged(one.framework, started, file)
         counts: dict[str, Entry] = {}
         if started.gpus:
             counts[VISIBLE] = started.gpus
@@ -225,6 +228,21 @@ class Gathered:
                 f"{started.copies.value} copies of this are started, each on GPUs of its own: one is checked"
             )
             self.faults.append(Fault(file, started.copies.line, words))
+
+    def tagged(self, framework: Framework, started: Started, file: str) -> None:
+        """Keep the release that an image's tag says (v0.11.0), where the image is the program's own."""
+        if not framework.package or not any(containers.is_of(started.image, one) for one in framework.images):
+            return
+        tag = (
+            containers.image_name(started.image)
+            .partition(":")[2]
+            .removeprefix("v")
+            .split("-")[0]
+            .split(".post")[0]
+        )
+        if tag.count(".") > 0 and tag.replace(".", "").isdigit() and len(tag) < 12:
+            entry = Entry(framework.package, tag, file, started.line)
+            self.installed.setdefault(framework.package, entry)
 
     def add(
         self,
@@ -336,7 +354,7 @@ class Gathered:
         depth: int,
     ) -> None:
         """One command, if it launches something that is known here; ``front`` is set before it."""
-        if not words or depth > 3:
+        if not words or depth > 3 or base(words[0].text) in SHOW:
             return
         self.releases(words)
         run = containers.of_run(words, file)
@@ -513,9 +531,12 @@ def of_calls(framework: Framework, entries: list[Entry]) -> list[Entry]:
     found = []
     for entry in entries:
         for name, prefix in framework.calls.items():
-            if entry.key.startswith(f"{name}.") or (entry.key == name and prefix in framework.fields):
-                key = prefix + entry.key.removeprefix(name).removeprefix(".")
-                found.append(entry._replace(key=key))
+            own = prefix if prefix in framework.fields else f"{name}."
+            if entry.key == name and own in framework.fields:
+                found.append(entry._replace(key=own))
+                break
+            if entry.key.startswith(f"{name}."):
+                found.append(entry._replace(key=prefix + entry.key.removeprefix(f"{name}.")))
                 break
     return found
 
@@ -596,6 +617,8 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
             if key.startswith("--")
             else key[1:]
         )
+        if word.why and not equals:
+            unknown.append((name, word))
         at_key = word.span()[0]
         span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
         if not equals:

@@ -394,7 +394,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     assert launch.server is not None
     base = _gpu(gpu)
     s = frameworks()[launch.framework].settled(launch.server, base)
-    launch = replace(launch, server=s)
+    launch = replace(launch, server=s, assumed=settled(launch.assumed, s))
     precision, stored = launch.precision, s.weight_precision
     if not getattr(base, f"{precision}_flops_per_s", 0.0):  # weights are widened before the product
         precision = "bf16" if base.bf16_flops_per_s else "fp16"
@@ -405,8 +405,10 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
-    open_ = [why for why, so in ((TURNS, turns(launch, room)), (BLOCKS, nearly(launch, room))) if so]
-    launch = replace(launch, unmodelled=(*launch.unmodelled, *(Ignored("", "", "", 0, why) for why in open_)))
+    found = (("pictures", TURNS, turns(launch, room)), ("requests", BLOCKS, nearly(launch, room)))
+    place = next(((one.file, one.line) for one in launch.settings if one.name == "model"), ("", 0))
+    undecided = tuple(Ignored(key, "", *place, why) for key, why, so in found if so)
+    launch = replace(launch, unmodelled=(*launch.unmodelled, *undecided))
     if launch.unmodelled:
         return unless_sure(launch, replace(report, launch=launch), room.parts["weights"])
     report = replace(
@@ -459,6 +461,17 @@ def _yielded(
     return launch, room
 
 
+def settled(assumed: tuple[Assumed, ...], s: Server) -> tuple[Assumed, ...]:
+    """What was assumed, with what the program makes of the GPU."""
+    values = {"requests": s.requests, "share": s.share}
+    return tuple(
+        one
+        if values.get(one.name, one.value) == one.value
+        else Assumed(one.name, values[one.name], "its default on this GPU")
+        for one in assumed
+    )
+
+
 def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRoom:
     """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
     of its share. A pipeline's stages share both evenly; groups that share experts have caches of their
@@ -509,7 +522,8 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         tokens, longest = blocks // of.attention * of.tokens, min(s.longest, max(0, room))
     else:
         states = s.requests * _request_bytes(size, s, value, 0)  # of linear attention, whatever the length
-        tokens = max(0, int((cache - states) // (token + _drafted(launch, value, 1))))
+        each = token * s.on_gpu + _drafted(launch, value, 1)
+        tokens = max(0, int((cache - states) // each)) if each else 0
     return ServerRoom(
         {"weights": weights, **beside, "cache": max(0.0, float(cache))},
         float(capacity if s.of_rest or s.cache_bytes else s.share * capacity),

@@ -34,10 +34,40 @@ from tests.said import refused
         ("facebook/opt-1.3b", "opt-1.3b"),
         ("facebook/opt-13b", "opt-13b"),
         ("Llama-3_1-8B", "llama3.1-8b"),
+        # how weights are stored, in the words of those who store them
+        ("DeepSeek-V3-W4AFP8", "deepseek-v3"),
+        ("cyankiwi/Kimi-Linear-48B-A3B-Instruct-AWQ-4bit", "kimi-linear-48b"),
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w8a8", "llama3.1-70b"),
+        ("nytopop/Qwen3-30B-A3B.w8a8", "qwen3-30b-a3b"),
+        ("Qwen3.5-397B-A17B-Q4_K_S.gguf", "qwen3.5-397b-a17b"),
+        ("Qwen3-30B-A3B-UD-Q4_K_XL.gguf", "qwen3-30b-a3b"),
+        ("DeepSeek-R1-UD-IQ1_S-00001-of-00003.gguf", "deepseek-v3"),
+        ("google_gemma-3-27b-it-Q4_0.gguf", "gemma3-27b"),
+        ("gemma3:27b-it-fp16", "gemma3-27b"),
+        ("gaunernst/gemma-3-27b-it-int4-awq", "gemma3-27b"),
+        ("gradientai/Llama-3-8B-Instruct-Gradient-1048k", "llama3-8b"),
+        # derived from, or of the same shape
+        ("alignment-handbook/zephyr-7b-sft-full", "mistral-7b"),
+        ("01-ai/Yi-1.5-34B-Chat", "yi-34b"),
+        ("Qwen/Qwen2.5-Coder-32B-Instruct-GPTQ-Int4", "qwen2.5-32b"),
+        ("Qwen/Qwen1.5-32B-Chat", "qwen1.5-32b"),
+        ("Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2.5-vl-7b"),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct-FP8", "qwen3-vl-30b-a3b"),
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", "llama3.2-11b-vision"),
     ],
 )
 def test_a_name_that_people_use(name, key):
     assert engine.model(name).key == catalog.model_key(name) == key
+
+
+def test_a_word_that_says_bits_is_told_from_one_that_says_parameters():
+    bits = ("4bit", "3.5bpw", "q4", "iq2", "w4a16", "w4afp8", "fp8", "int4", "nf4", "mxfp4", "exl3")
+    assert all(naming.says_bits(word) for word in bits)
+    assert not any(
+        naming.says_bits(word) for word in ("8b", "a3b", "v3", "qwen3", "7b", "r1", "k2", "glm", "q")
+    )
+    assert naming.unstored(["qwen3", "30b", "a3b", "q4", "k", "xl"]) == ["qwen3", "30b", "a3b"]
+    assert naming.unstored(["m", "00001", "of", "00003"]) == ["m"]
 
 
 def test_no_two_entries_have_a_name_in_common():

@@ -167,3 +167,21 @@ def test_a_program_that_calls_the_trainer():
     report = check({"train.py": text}, 1, "a100-80")
     assert report.launch.framework == "trl" and report.launch.model.key == "qwen3-4b"
     assert report.launch.job.seq == 3072 and set(roles(report)) == {"reference"} and not report.fits
+
+
+def test_ms_swift_s_grpo():
+    """A base in 16 bits over four GPUs, and half of each for the engine that writes."""
+    line = (
+        "NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-72B-Instruct --train_type lora "
+        "--use_vllm true --vllm_mode colocate --vllm_gpu_memory_utilization 0.55 "
+        "--vllm_tensor_parallel_size 4 --max_length 2048 --max_completion_length 1024 --deepspeed zero3_offload --offload_model true "
+        "--sleep_level 1"
+    )
+    report = check(line, None, "a100-80")
+    assert set(roles(report)) == {"rollout"} and report.launch.leaves and report.launch.job.seq == 3072
+    share = 0.55 * memory.capacity_bytes(catalog.gpu("a100-80"))
+    assert report.parts["rollout"] == pytest.approx(share) and report.fits
+    full = check(line.replace("lora", "full"), None, "a100-80")
+    assert "reference" in roles(full)
+    dpo = check("swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct", 1, "a100-80")
+    assert dpo.verdict == verdict.UNKNOWN and "GRPO alone" in dpo.unmodelled[0].why

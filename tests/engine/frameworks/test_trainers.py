@@ -123,8 +123,8 @@ def test_ms_swift_s_deepspeed_by_name():
     assert of(line + "zero2_offload", gpus=4)[1].offload == "optimizer+gradients"
 
 
-def test_ms_swift_s_rlhf_gets_no_verdict():
-    assert read("swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B-Instruct").verdict == "cannot say"
+def test_ms_swift_s_pairs_get_no_verdict():
+    assert read("swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct").verdict == "cannot say"
     assert "attention implementation" in said(
         "swift sft --model Qwen/Qwen2.5-7B-Instruct --packing true --attn_impl sdpa"
     )
@@ -213,6 +213,22 @@ def test_a_program_of_the_trainer():
     key, layout, job = of(text)
     assert (key, layout.micro_batch, layout.recompute) == ("hugging_face", 4, "full")
     assert job.adapter == Adapter(8) and job.software.attention == "scores"
+
+
+def test_trl_s_configuration_has_defaults_of_its_own():
+    """trl/trainer/sft_config.py and base_config.py at f2cd5771: 1,024 tokens, bf16, checkpoints."""
+    text = 'model = AutoModel.from_pretrained("Qwen/Qwen2.5-7B")\nargs = SFTConfig(%s)\n'
+    report, (key, layout, job) = read(text % ""), of(text % "")
+    assert (key, layout.recompute, layout.micro_batch, job.seq) == ("hugging_face", "full", 8, 1024)
+    assert report.launch is not None and report.launch.precision == "bf16"
+    assert of(text % "gradient_checkpointing=False")[1].recompute == "none"
+    assert of(text % "activation_offloading=True")[1].offload == "activations"
+    assert of(text % 'loss_type="chunked_nll"')[2].software.loss == "chunked"
+
+
+def test_pictures_get_no_verdict():
+    assert read({"x.yaml": FACTORY + "image_max_pixels: 262144\n"}).verdict == "cannot say"
+    assert read(SFT + "Qwen/Qwen2.5-7B --max_pixels 602112").verdict == "cannot say"
 
 
 AXOLOTL = (

@@ -50,6 +50,12 @@ def adapter_of(report):
             AXOLOTL + "adapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_target_linear: true\n",
             Adapter(32, base="nf4-double"),
         ),
+        (
+            AXOLOTL
+            + "adapter: lora\nlora_r: 4\nlora_target_modules: 'layers.[\\d]+.(mlp|self_attn).(up|q)_proj'\n",
+            Adapter(4, ("up_proj", "q_proj")),
+        ),
+        (LLAMA + "use_peft: true\nlora_target_modules: ['*.q_proj']\n", Adapter(16, ("q_proj",))),
         (LLAMA + "finetuning_type: full\n", None),
         (LLAMA + "use_peft: false\n", None),
     ],

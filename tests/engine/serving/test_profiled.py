@@ -224,7 +224,7 @@ def test_what_vllm_lays_out_in_its_own_way_gets_no_verdict():
         ("vllm serve Qwen/Qwen3.8-27B-FP8", "rtx-pro-6000", 1, "known to a fifth"),
     ):
         found = engine.check_launch(line, gpu, gpus)
-        assert found.verdict == "not modelled" and why in found.unmodelled[0].why
+        assert found.verdict == "cannot say" and why in found.unmodelled[0].why
     few = engine.check_launch("vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 512", "rtx-pro-6000", 1)
     assert few.verdict == "fits"
 
@@ -253,6 +253,7 @@ def test_what_drafts_take():
     other = 'vllm serve Qwen/Qwen3-32B --speculative-config \'{"model": "Qwen/Qwen3-0.6B"}\''
     found = engine.check_launch(other, "h100-sxm")
     assert found.parts is not None and found.room is not None
+    assert found.launch is not None and found.launch.server is not None
     assert found.parts["drafts"] == 2 * catalog.model("qwen3-0.6b").total_params
     assert found.room.needed_bytes == 2 * 2 * 8 * 128 * (64 + 28) * found.launch.server.longest
     for more, why in (
@@ -260,7 +261,7 @@ def test_what_drafts_take():
         ('{"method": "mtp"}', "draft"),
     ):
         unknown = engine.check_launch(f"vllm serve Qwen/Qwen3-32B --speculative-config '{more}'", "h100-sxm")
-        assert unknown.verdict == "not modelled" and why in unknown.unmodelled[0].why
+        assert unknown.verdict == "cannot say" and why in unknown.unmodelled[0].why
     wrong = engine.check_launch("vllm serve Qwen/Qwen3-32B --speculative-config eagle", "h100-sxm")
     assert "speculative-config must be an object in JSON, got 'eagle'" in str(wrong.faults[0])
 
@@ -270,3 +271,15 @@ def test_a_cache_of_a_given_size():
     small, large = (engine.check_launch(f"{line} {size}", "rtx4090") for size in (2**30, 2**34))
     assert small.room is not None and small.room.cache_bytes == 2**30 and small.verdict == "fits"
     assert large.verdict == "does not fit" and "out of memory" in large.refused[0].error
+
+
+def test_what_is_shrunk_to_fp8_was_loaded_whole_until_2026():
+    """70B in 16 bits are 131 GiB, which no H100 has, in fp8 67 (vllm-project/vllm pull request 31914)."""
+    line = "vllm serve meta-llama/Llama-3.1-70B-Instruct --quantization fp8 --max-model-len 2048"
+    line += " --gpu-memory-utilization 0.97 --max-num-seqs 16 --enforce-eager"
+    now = engine.check_launch(line, "h100-sxm")
+    before = engine.check_launch("pip install vllm==0.11.0\n" + line, "h100-sxm")
+    shrunk = "pip install vllm==0.11.0\n" + line.replace("Instruct ", "Instruct-FP8 ")
+    stored = engine.check_launch(shrunk, "h100-sxm")
+    assert (now.verdict, before.verdict, stored.verdict) == ("fits", "does not fit", "fits")
+    assert "out of memory" in before.refused[0].error
