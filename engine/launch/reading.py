@@ -136,7 +136,7 @@ class Gathered:
                 words = [Word((Bit(e.value, e.line, e.start, True),) if e.value else ()) for e in each]
                 self.command(words, source.name, {}, {}, 1)
             return
-        self.counted(entries)
+        self.counted(entries, True)
         if sure < Sure.FLAGS and is_config(notation, entries, sure > Sure.NOT):
             self.configs.append(source)
         elif sure > Sure.NOT:
@@ -335,12 +335,12 @@ class Gathered:
                     self.counts.setdefault(entry.key, told)
         return asked
 
-    def counted(self, entries: list[Entry]) -> None:
-        """Keep what says how many GPUs there are."""
+    def counted(self, entries: list[Entry], of_file: bool = False) -> None:
+        """Keep what says how many GPUs there are; a command's flags go before a file."""
         for entry in entries:
             key = entry.key.replace("_", "-").lower()
             if key in (*PER_NODE, *NODES, *ALL, *TOTAL) and entry.value.isdigit() and len(entry.value) < 8:
-                self.counts[key] = entry
+                self.counts[key] = self.counts.get(key, entry) if of_file else entry
             elif key in LISTED and containers.listed(entry.value.split(":")[-1]):
                 many = containers.listed(entry.value.split(":")[-1])
                 self.counts.setdefault(VISIBLE, entry._replace(value=str(many), start=-1, stop=-1))
