@@ -26,7 +26,7 @@ class Page(NamedTuple):
 
 CATALOG = tuple(
     f"engine/catalog/{name}.toml"
-    for name in ("gpus", "links", "nodes", "models", "recipes", "software", "achievable")
+    for name in ("gpus", "hosts", "links", "nodes", "models", "recipes", "software", "achievable")
 )
 FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 PAGES = {

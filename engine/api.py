@@ -117,15 +117,16 @@ def plan(
 def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
     """Whether what you are about to launch fits, how fast it goes, what is wrong with it, and what to change.
 
-    ``texts`` is one text, several, or texts by name: a script with Megatron-LM's arguments, a torchtitan
-    TOML, a DeepSpeed JSON, an Accelerate YAML or TrainingArguments with the model's name or its config.json,
-    a Megatron-Bridge recipe with overrides, or a line that starts vLLM, SGLang or TensorRT-LLM; also as
-    docker, a compose file, Kubernetes or Slurm start it. Nothing is run. The report has the memory of the
-    fullest GPU by part, the time with its band, the errors that the framework would give, the best changes as
-    edited lines, the planner's best, and what was read, assumed and ignored by line. ``gpus`` is taken from the texts where they say it, ``gpu`` is the H100 SXM unless given.
+    ``texts`` is one text, several, or texts by name, in any order: scripts and commands, YAML, JSON and TOML,
+    programs in Python, Docker, Compose and Kubernetes, of some twenty frameworks (``system-ml check --help``
+    lists them). Nothing is run. The report has the memory of the fullest GPU by part and stage, the time with
+    its band, the errors that the framework would give, the best changes as edited lines, the planner's best,
+    how far it goes as it stands, and what was read, assumed and ignored by line. ``gpus`` is taken from the
+    texts where they say it, ``gpu`` is the H100 SXM unless given.
 
-    Leaves out what the engine does not model (8-bit weights under an adapter, state on the host, drafts): the
-    verdict then is "not modelled". A text that cannot be read is a line among ``faults``, never an error.
+    The verdict is "fits", "close" (what there is lies within the band), "does not fit", "will not start" or
+    "cannot say": something is asked for that the engine does not model, or no text can be read, which is a
+    line among ``faults`` and never an error.
 
     >>> line = "vllm serve meta-llama/Llama-3.1-70B -tp 2"
     >>> report = engine.check_launch(line, gpu="h100-sxm")

@@ -78,7 +78,7 @@ qwen3_30b_a3b 8gpu_vr200_nvfp4 1 1 1 0 8 0 8 512 4096 -
 """
 
 
-class Recipe(NamedTuple):
+class BridgeRecipe(NamedTuple):
     """One of them; ``sizes`` are by our names."""
 
     name: str
@@ -89,14 +89,14 @@ class Recipe(NamedTuple):
 NAMES = ("tp", "pp", "cp", "interleave", "ep", "expert_tp", "micro_batch", "global_batch", "seq")
 
 
-def recipe(name: str) -> Recipe | None:
+def recipe(name: str) -> BridgeRecipe | None:
     """The recipe of that name, with or without its ending."""
     bare = name.removesuffix("_config")
     for line in LINES.strip().splitlines():
         words = line.split(" ")
         if f"{words[0]}_pretrain_{words[1]}" == bare:
             numbers = {ours: int(word) for ours, word in zip(NAMES, words[2:11])}
-            return Recipe(bare, {ours: number for ours, number in numbers.items() if number}, words[11])
+            return BridgeRecipe(bare, {ours: number for ours, number in numbers.items() if number}, words[11])
     return None
 
 

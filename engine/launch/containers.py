@@ -16,7 +16,7 @@ from engine.frameworks.settings import Entry, Fault
 from engine.launch import shell
 from engine.launch.shell import Bit, Word
 from engine.launch.texts import Source
-from engine.launch.yaml import LIST, MAP, TEXT, Node
+from engine.launch.yaml import LIST, MAP, TEXT, YamlNode
 
 RUNNERS = ("docker", "podman", "nerdctl", "docker-compose")
 SANDBOXES = ("singularity", "apptainer", "enroot")
@@ -226,7 +226,7 @@ def rest(word: Word, drop: int) -> Word:
 
 
 # -- texts of a file -----------------------------------------------------------------------------------------
-def word_of(node: Node, source: Source) -> Word:
+def word_of(node: YamlNode, source: Source) -> Word:
     """A text of a YAML file as a word: of each of its lines the part that stands so in the file."""
     raw = source.text[node.start - source.start : node.stop - source.start] if node.start >= 0 else ""
     if raw == node.text:
@@ -308,7 +308,9 @@ def _variable(text: str, place: int, opening: str) -> tuple[str, str | None, int
     return text[place + 1 : end], None, end
 
 
-def words_of(node: Node | None, source: Source, variables: dict[str, list[Word]], opening: str) -> list[Word]:
+def words_of(
+    node: YamlNode | None, source: Source, variables: dict[str, list[Word]], opening: str
+) -> list[Word]:
     """A command as a file has it: a list of words, or a text that is cut into them."""
     if node is None:
         return []
@@ -332,7 +334,7 @@ def _unblanked(word: Word, file: str) -> Word:
     return Word(rest(word, 1).bits, word.known, word.why or Fault(file, word.line, words))
 
 
-def _environment(node: Node | None, source: Source) -> dict[str, list[Word]]:
+def _environment(node: YamlNode | None, source: Source) -> dict[str, list[Word]]:
     """Variables of a container: a map, a list of ``NAME=value``, or one of names and values."""
     found: dict[str, list[Word]] = {}
     if node is None:
@@ -359,7 +361,7 @@ class _Files:
         self.found: list[Started] = []
         self.seen = 0
 
-    def look(self, node: Node, of: Node | None, pod: bool, depth: int) -> None:
+    def look(self, node: YamlNode, of: YamlNode | None, pod: bool, depth: int) -> None:
         """Containers anywhere below a node; ``of`` is the workload that asks for them."""
         self.seen += 1
         if depth > DEEPEST or self.seen > 20_000 or len(self.found) >= MOST:
@@ -378,7 +380,7 @@ class _Files:
             if key.text not in ("initContainers", "init_containers"):
                 self.look(item, of, pod or key.text == "containers", depth + 1)
 
-    def container(self, node: Node, of: Node | None, pod: bool) -> None:
+    def container(self, node: YamlNode, of: YamlNode | None, pod: bool) -> None:
         """One container of a pod, or one service of a compose file."""
         opening = "(" if pod else "{"
         env = _environment(node.get("env" if pod else "environment"), self.source)
@@ -419,7 +421,7 @@ class _Files:
             )
         )
 
-    def limit(self, node: Node) -> Entry | None:
+    def limit(self, node: YamlNode) -> Entry | None:
         """The GPUs of a container's limits, or else of its requests; parts of GPUs are none."""
         for kind in ("limits", "requests"):
             asked = node.at("resources", kind)
@@ -428,12 +430,12 @@ class _Files:
                     return self.entry(key.text, item)
         return None
 
-    def entry(self, key: str, item: Node) -> Entry:
+    def entry(self, key: str, item: YamlNode) -> Entry:
         """A count with its place."""
         start, stop = word_of(item, self.source).span()
         return Entry(key, item.text, self.source.name, item.line, start, stop)
 
-    def reserved(self, node: Node) -> Entry | None:
+    def reserved(self, node: YamlNode) -> Entry | None:
         """The GPUs of a service."""
         asked = node.at("deploy", "resources", "reservations", "devices")
         own = node.get("gpus")
@@ -450,7 +452,7 @@ class _Files:
                 return self.entry("count", count)
         return None
 
-    def nodes(self, of: Node | None) -> Entry | None:
+    def nodes(self, of: YamlNode | None) -> Entry | None:
         """The nodes of one job, or of one group of pods that serve together."""
         if of is None:
             return None
@@ -466,7 +468,7 @@ class _Files:
             return self.entry("replicas", workers)
         return Entry("replicas", str(many), self.source.name, line) if many > 1 else None
 
-    def copies(self, of: Node | None, node: Node) -> Entry | None:
+    def copies(self, of: YamlNode | None, node: YamlNode) -> Entry | None:
         """How many equal servers a workload asks for, or a service."""
         own = node.at("deploy", "replicas")
         if own is not None:
@@ -476,7 +478,7 @@ class _Files:
         return self.entry("replicas", many) if many is not None and _whole(many.text) > 1 else None
 
 
-def image_of(node: Node) -> str:
+def image_of(node: YamlNode) -> str:
     """The image of a container or of a service, or of a chart's values; nothing where there is none."""
     image = node.get("image")
     if image is None:
@@ -489,7 +491,7 @@ def image_of(node: Node) -> str:
     return image.text if image.kind == TEXT else ""
 
 
-def of_file(roots: list[Node], source: Source, variables: dict[str, list[Word]]) -> list[Started]:
+def of_file(roots: list[YamlNode], source: Source, variables: dict[str, list[Word]]) -> list[Started]:
     """What the containers of a YAML file start; nothing where it is about something else."""
     files = _Files(source, variables)
     for root in roots:
@@ -501,7 +503,7 @@ def of_file(roots: list[Node], source: Source, variables: dict[str, list[Word]])
     return files.found
 
 
-def _task(root: Node, task: Node, source: Source) -> list[Started]:
+def _task(root: YamlNode, task: YamlNode, source: Source) -> list[Started]:
     """A task of SkyPilot, ``run: |`` on ``resources.accelerators: H100:8``, or one of dstack, with a list of
     ``commands`` and ``resources.gpu``."""
     env = _environment(root.get("envs") or root.get("env"), source)

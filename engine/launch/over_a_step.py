@@ -130,8 +130,9 @@ class AllocatorState:
 
 def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | None:
     """The memory of this estimate over its steps, in which the optimizer takes ``passing`` bytes and gives
-    them back; None for schedules that hold two stages at once."""
-    if found.layout.schedule == "dualpipe":
+    them back; None for schedules that hold two stages at once, and where a part of it comes and goes from the
+    host."""
+    if found.layout.schedule == "dualpipe" or found.layout.offload != "none":
         return None
     a = axes_of(found.job, found.layout)
     size = shape(found.model)
@@ -152,7 +153,7 @@ def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | No
     kept = float(part.kept_bytes) / max(1e-9, flight) / a.chunks / each
     overhead = found.memory_bytes["overhead"]
     state = recipe_of(found.job)
-    master = state.master_bytes / (state.master_bytes + state.momentum_bytes + state.variance_bytes)
+    master = state.master_bytes / state.optimizer_bytes if state.optimizer_bytes else 0.0
     sizes = Sizes(
         _even(float(held[fullest][0]), each * int(a.chunks)),
         _even(float(held[fullest][1]), each * int(a.chunks)),

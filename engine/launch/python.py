@@ -16,7 +16,9 @@ from typing import NamedTuple
 from engine.frameworks.settings import Entry
 from engine.launch.texts import Source
 
-LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+SMALL = frozenset("abcdefghijklmnopqrstuvwxyz_")
+LARGE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+LETTERS = SMALL | LARGE
 DIGITS = frozenset("0123456789")
 IN_NUMBERS = DIGITS | LETTERS | {"."}
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
@@ -447,7 +449,7 @@ class Reader:
 
 def called(names: list[str]) -> str:
     """How a call is named: a method with its class, where a class is named, else what is called alone."""
-    if len(names) > 1 and names[-1][0].islower() and names[-2][0].isupper():
+    if len(names) > 1 and names[-1][0] in SMALL and names[-2][0] in LARGE:
         return f"{names[-2]}.{names[-1]}"
     return names[-1]
 

@@ -21,7 +21,7 @@ STEP = 256  # tokens between the lengths that are tried
 MOST_TOKENS = 2**24
 
 
-class Reach(NamedTuple):
+class Extent(NamedTuple):
     """What fits at most, with everything else as it stands; 0 and "" where nothing does, or nothing is
     said."""
 
@@ -34,18 +34,18 @@ class Reach(NamedTuple):
         return {"longest": self.longest, "users": self.users, "smallest_card": self.card}
 
 
-def of(report: Report, judge: Callable[[Launch, str], Report]) -> Reach:
+def of(report: Report, judge: Callable[[Launch, str], Report]) -> Extent:
     """The limits of what a report is on, whose launch can start; ``judge`` is the verdict on a launch and a
     GPU's key."""
     launch = report.launch
     if launch is None or launch.refused or launch.unmodelled or report.gpu not in catalog.all_gpus():
-        return Reach()
+        return Extent()
     card = smallest(launch, report.gpu, judge)
     if launch.server and report.room:
         room = report.room
         users = int(room.cache_bytes // room.needed_bytes) if room.needed_bytes > 0 else 0
-        return Reach(room.longest, max(0, users), card)
-    return Reach(longest(launch, report.gpu, judge), 0, card)
+        return Extent(room.longest, max(0, users), card)
+    return Extent(longest(launch, report.gpu, judge), 0, card)
 
 
 def longest(launch: Launch, gpu: str, judge: Callable[[Launch, str], Report]) -> int:

@@ -233,13 +233,8 @@ class Gathered:
         """Keep the release that an image's tag says (v0.11.0), where the image is the program's own."""
         if not framework.package or not any(containers.is_of(started.image, one) for one in framework.images):
             return
-        tag = (
-            containers.image_name(started.image)
-            .partition(":")[2]
-            .removeprefix("v")
-            .split("-")[0]
-            .split(".post")[0]
-        )
+        tag = containers.image_name(started.image).partition(":")[2].removeprefix("v")
+        tag = tag.split("-")[0].split(".post")[0]
         if tag.count(".") > 0 and tag.replace(".", "").isdigit() and len(tag) < 12:
             entry = Entry(framework.package, tag, file, started.line)
             self.installed.setdefault(framework.package, entry)

@@ -16,7 +16,7 @@ from engine.frameworks.settings import NOT_KNOWN, Assumed, Fault, Ignored, Refus
 from engine.launch import beside, changes, planned, reading
 from engine.launch import reach as far
 from engine.launch.changes import Edited
-from engine.launch.reach import Reach
+from engine.launch.reach import Extent
 from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
@@ -121,7 +121,7 @@ class Report(printing.Printed):
     changes: tuple[Change, ...] = ()
     best: Estimate | None = None
     best_text: str = ""
-    reach: Reach | None = None  # how far it could go, where that was asked
+    reach: Extent | None = None  # how far it could go, where that was asked
 
     @property
     def fits(self) -> bool:

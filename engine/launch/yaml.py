@@ -51,7 +51,7 @@ NO_LINE = "not a line of YAML"
 
 
 @dataclass
-class Node:
+class YamlNode:
     """A map, a list or a text. ``start`` and ``stop`` bound a text in the given source, without its
     quotes; ``style`` is how it is written: "" plain, a quote, ``|`` or ``>``."""
 
@@ -61,14 +61,14 @@ class Node:
     style: str = ""
     start: int = -1
     stop: int = -1
-    keys: list[Node] = field(default_factory=list)  # of a map, each a text
-    items: list[Node] = field(default_factory=list)  # of a map or a list
+    keys: list[YamlNode] = field(default_factory=list)  # of a map, each a text
+    items: list[YamlNode] = field(default_factory=list)  # of a map or a list
 
-    def pairs(self) -> list[tuple[Node, Node]]:
+    def pairs(self) -> list[tuple[YamlNode, YamlNode]]:
         """Keys and values of a map, of which the later of the same key wins; nothing of another node."""
         return list(zip(self.keys, self.items)) if self.kind == MAP else []
 
-    def get(self, key: str) -> Node | None:
+    def get(self, key: str) -> YamlNode | None:
         """The value of a key of a map, if there is one."""
         found = None
         for name, item in self.pairs():
@@ -76,9 +76,9 @@ class Node:
                 found = item
         return found
 
-    def at(self, *keys: str) -> Node | None:
+    def at(self, *keys: str) -> YamlNode | None:
         """What stands below several keys."""
-        found: Node | None = self
+        found: YamlNode | None = self
         for key in keys:
             found = found.get(key) if found is not None else None
         return found
@@ -88,17 +88,17 @@ class Node:
         found = self.at(*keys)
         return found.text if found is not None and found.kind == TEXT else ""
 
-    def list(self, *keys: str) -> list[Node]:
+    def list(self, *keys: str) -> list[YamlNode]:
         """The items of a list below some keys."""
         found = self.at(*keys)
         return found.items if found is not None and found.kind == LIST else []
 
 
-class _Bad(Exception):
+class _NotYaml(Exception):
     """Something that is not YAML, or not read; the reader goes on in the next line."""
 
 
-class _Stop(Exception):
+class _NoMoreYaml(Exception):
     """Nothing more can be read."""
 
 
@@ -114,13 +114,13 @@ def read(source: Source) -> tuple[list[Entry], list[Fault]]:
     return flat.entries, faults
 
 
-def documents(source: Source) -> tuple[list[Node], list[Fault]]:
+def documents(source: Source) -> tuple[list[YamlNode], list[Fault]]:
     """The roots of a text's documents, and what is wrong with it."""
     reader = _YamlReader(source)
-    found: list[Node] = []
+    found: list[YamlNode] = []
     try:
         reader.run(found)
-    except _Stop as stop:
+    except _NoMoreYaml as stop:
         reader.fault(str(stop))
     return found, reader.faults
 
@@ -133,7 +133,7 @@ class _Flat:
         self.entries: list[Entry] = []
         self.nodes = self.size = 0
 
-    def add(self, node: Node, path: str, depth: int) -> bool:
+    def add(self, node: YamlNode, path: str, depth: int) -> bool:
         """Take a node; whether there is an end to it."""
         self.nodes, self.size = self.nodes + 1, self.size + len(path)
         if depth > DEEPEST or self.nodes > MOST_NODES or self.size > MOST_PATHS:
@@ -152,12 +152,12 @@ class _Flat:
         return all(self.add(item, f"{path}.{name}" if path else name, depth + 1) for name, item in each)
 
 
-def _both(one: Node, last: Node) -> bool:
+def _both(one: YamlNode, last: YamlNode) -> bool:
     """Whether a value that a later one replaces is given too, so that somebody can say so."""
     return one.kind == TEXT and last.kind == TEXT and bool(last.text)
 
 
-def entry(node: Node, path: str, source: Source) -> Entry:
+def entry(node: YamlNode, path: str, source: Source) -> Entry:
     """A text as an entry, with its place where it stands in one piece on a line."""
     start, stop = node.start - source.start, node.stop - source.start
     whole = node.start >= 0 and source.text[start:stop] == node.text and "\n" not in node.text
@@ -173,7 +173,7 @@ class _YamlReader:
         self.source, self.text, self.at = source, source.text, 0
         self.line, self.begun = source.first_line, 0
         self.faults: list[Fault] = []
-        self.anchors: dict[str, Node | None] = {}
+        self.anchors: dict[str, YamlNode | None] = {}
         self.merged = 0
         self.margin = 0  # where the text begins: a part of a page is further in than a file
 
@@ -234,7 +234,7 @@ class _YamlReader:
         return self.peek() == "-" and self.peek(1) in ("", " ", "\t", "\r", "\n")
 
     # -- documents ---------------------------------------------------------------------------------------
-    def run(self, found: list[Node]) -> None:
+    def run(self, found: list[YamlNode]) -> None:
         if self.text.startswith("\ufeff"):
             self.at = self.begun = 1
         self.margin = max(0, self.next())
@@ -253,7 +253,7 @@ class _YamlReader:
                 continue
             self.root(found, True)
 
-    def root(self, found: list[Node], fresh: bool) -> None:
+    def root(self, found: list[YamlNode], fresh: bool) -> None:
         """One document, or what follows behind a line that could not be read."""
         line = self.line
         try:
@@ -264,19 +264,19 @@ class _YamlReader:
                 found.append(node)
             if not self.ends():
                 if self.text[self.begun : self.at].strip():
-                    raise _Bad(self.not_a_line())
+                    raise _NotYaml(self.not_a_line())
                 if self.at - self.begun not in (0, self.margin) or not self.mark(self.at):
                     self.fault(self.not_a_line())
-        except _Bad as bad:
+        except _NotYaml as bad:
             self.fault(str(bad))
             self.skip_line()
 
     # -- one node ----------------------------------------------------------------------------------------
-    def node(self, parent: int, fresh: bool, depth: int) -> Node:
+    def node(self, parent: int, fresh: bool, depth: int) -> YamlNode:
         """What stands here, below a parent of that indentation; ``fresh`` where a map or list by
         indentation may begin."""
         if depth > DEEPEST:
-            raise _Stop("nested too deeply")
+            raise _NoMoreYaml("nested too deeply")
         if fresh and self.key_here():
             return self.map(self.at - self.begun, depth)
         anchor = self.properties()
@@ -290,13 +290,13 @@ class _YamlReader:
             self.anchors[anchor] = node
         return node
 
-    def below(self, parent: int, depth: int, even: bool = False) -> Node:
+    def below(self, parent: int, depth: int, even: bool = False) -> YamlNode:
         """What stands in the lines below; a map may have its list at its own indentation."""
         line = self.line
         column = self.next()
         if column > parent or (even and column == parent and self.dash()):
             return self.node(column - 1 if column == parent else parent, True, depth)
-        return Node(TEXT, line)
+        return YamlNode(TEXT, line)
 
     def properties(self, looking: bool = False) -> str:
         """Anchor and tag in front of a node; the anchor's name, which means nothing until the node ends."""
@@ -319,18 +319,18 @@ class _YamlReader:
         while self.at < len(self.text) and self.text[self.at] in NAMES:
             self.at += 1
         if self.at == begin or self.at - begin > LONGEST_KEY:
-            raise _Bad("an anchor without a name")
+            raise _NotYaml("an anchor without a name")
         return self.text[begin : self.at]
 
-    def alias(self) -> Node:
+    def alias(self) -> YamlNode:
         self.at += 1
         name = self.name()
         found = self.anchors.get(name)
         if found is None:
-            raise _Bad(f"*{name[:40]} is no anchor that stands before it")
+            raise _NotYaml(f"*{name[:40]} is no anchor that stands before it")
         return found
 
-    def inline(self, parent: int, depth: int) -> Node:
+    def inline(self, parent: int, depth: int) -> YamlNode:
         """A text, an alias, or a map or list in brackets."""
         c = self.peek()
         if c in ("|", ">") and c:
@@ -342,7 +342,7 @@ class _YamlReader:
         if c in ("{", "[") and c:
             return self.flow(depth)
         if c in NOT_FIRST or self.dash() or not self.plain_end(self.at, False) > self.at:
-            raise _Bad(self.not_a_line())
+            raise _NotYaml(self.not_a_line())
         return self.plain(parent, False)
 
     # -- maps and lists by indentation ---------------------------------------------------------------------
@@ -364,7 +364,7 @@ class _YamlReader:
             found = self.at <= end and self.at - kept[0] <= LONGEST_KEY
             self.blanks()
             return found and self.at > kept[0] and self.colon()
-        except _Bad:
+        except _NotYaml:
             return False
         finally:
             self.at, self.line, self.begun = kept
@@ -372,32 +372,32 @@ class _YamlReader:
     def colon(self) -> bool:
         return self.peek() == ":" and self.peek(1) in ("", " ", "\t", "\r", "\n")
 
-    def map(self, column: int, depth: int) -> Node:
-        node = Node(MAP, self.line)
+    def map(self, column: int, depth: int) -> YamlNode:
+        node = YamlNode(MAP, self.line)
         while True:
             try:
                 anchor = self.properties()
                 c = self.peek()
                 key = self.quoted() if c in ("'", '"') else self.alias() if c == "*" else self.plain_key()
                 if key.kind != TEXT:
-                    raise _Bad("a key that is a map or a list is not read here")
+                    raise _NotYaml("a key that is a map or a list is not read here")
                 if anchor:
                     self.anchors[anchor] = key
                 self.blanks()
                 self.at += 1
                 place = len(node.items)
                 node.keys.append(key)
-                node.items.append(Node(TEXT, self.line))
+                node.items.append(YamlNode(TEXT, self.line))
                 if self.ends():
                     value = self.below(column, depth + 1, True)
                 else:
                     value = self.node(column, False, depth + 1)
                 if not self.merges(key, value):
-                    raise _Bad("<< takes a map, or a list of maps")
+                    raise _NotYaml("<< takes a map, or a list of maps")
                 node.items[place] = value
                 if not self.ends() and self.text[self.begun : self.at].strip():
-                    raise _Bad(self.not_a_line())
-            except _Bad as bad:
+                    raise _NotYaml(self.not_a_line())
+            except _NotYaml as bad:
                 self.fault(str(bad))
                 self.skip_line()
             while True:
@@ -409,20 +409,20 @@ class _YamlReader:
             if here != column:
                 return self.filled(node)
 
-    def filled(self, node: Node) -> Node:
+    def filled(self, node: YamlNode) -> YamlNode:
         """A map with what its merge keys bring, in front and without what it has itself."""
         own = [(key, item) for key, item in node.pairs() if key.text != "<<" or key.style]
         if len(own) == len(node.keys):
             return node
         has = {key.text for key, _ in own}
-        brought: dict[str, tuple[Node, Node]] = {}
+        brought: dict[str, tuple[YamlNode, YamlNode]] = {}
         for key, item in node.pairs():
             if key.text != "<<" or key.style:
                 continue
             for one in reversed(item.items) if item.kind == LIST else [item]:
                 self.merged += len(one.keys)
                 if self.merged > MOST_NODES:
-                    raise _Stop("its merge keys grow without end; it was read up to here")
+                    raise _NoMoreYaml("its merge keys grow without end; it was read up to here")
                 for pair in one.pairs():
                     if pair[0].text not in has:
                         brought[pair[0].text] = pair
@@ -430,22 +430,22 @@ class _YamlReader:
         node.keys, node.items = [key for key, _ in pairs], [item for _, item in pairs]
         return node
 
-    def merges(self, key: Node, value: Node) -> bool:
+    def merges(self, key: YamlNode, value: YamlNode) -> bool:
         if key.text != "<<" or key.style:
             return True
         return value.kind == MAP or (value.kind == LIST and all(one.kind == MAP for one in value.items))
 
-    def plain_key(self) -> Node:
+    def plain_key(self) -> YamlNode:
         begin = self.at
         self.at = self.plain_end(begin, False)
         return self.piece(begin, self.at, "")
 
-    def piece(self, begin: int, end: int, style: str) -> Node:
+    def piece(self, begin: int, end: int, style: str) -> YamlNode:
         start = self.source.start + begin
-        return Node(TEXT, self.line, self.text[begin:end], style, start, start + end - begin)
+        return YamlNode(TEXT, self.line, self.text[begin:end], style, start, start + end - begin)
 
-    def list(self, column: int, depth: int) -> Node:
-        node = Node(LIST, self.line)
+    def list(self, column: int, depth: int) -> YamlNode:
+        node = YamlNode(LIST, self.line)
         while True:
             try:
                 self.at += 1
@@ -455,8 +455,8 @@ class _YamlReader:
                     item = self.node(column, True, depth + 1)
                 node.items.append(item)
                 if not self.ends() and self.text[self.begun : self.at].strip():
-                    raise _Bad(self.not_a_line())
-            except _Bad as bad:
+                    raise _NotYaml(self.not_a_line())
+            except _NotYaml as bad:
                 self.fault(str(bad))
                 self.skip_line()
             here = self.next()
@@ -487,7 +487,7 @@ class _YamlReader:
                 filled = at
         return filled
 
-    def plain(self, parent: int, flow: bool) -> Node:
+    def plain(self, parent: int, flow: bool) -> YamlNode:
         """A plain text; further lines of it have to stand further in than their parent."""
         begin, line = self.at, self.line
         end = self.plain_end(begin, flow)
@@ -515,9 +515,9 @@ class _YamlReader:
             self.to(stop)
             end = stop
         start = self.source.start
-        return Node(TEXT, line, "".join(found), "", start + begin, start + end)
+        return YamlNode(TEXT, line, "".join(found), "", start + begin, start + end)
 
-    def quoted(self) -> Node:
+    def quoted(self) -> YamlNode:
         """A text in quotes, whose lines are folded."""
         quote, begin, line, begun = self.peek(), self.at, self.line, self.begun
         found: list[str] = []
@@ -527,7 +527,7 @@ class _YamlReader:
                 at += 1
             if at >= len(text):
                 self.at, self.line, self.begun = begin, line, begun
-                raise _Bad("a text in quotes is never closed")
+                raise _NotYaml("a text in quotes is never closed")
             c = text[at]
             if c == quote:
                 found.append(text[run:at])
@@ -548,7 +548,7 @@ class _YamlReader:
                 run = at
         self.to(at + 1)
         start = self.source.start
-        return Node(TEXT, line, "".join(found), quote, start + begin + 1, start + at)
+        return YamlNode(TEXT, line, "".join(found), quote, start + begin + 1, start + at)
 
     def breaks(self, at: int) -> tuple[int, int]:
         """How many lines end here, and where the next one that is not empty has its first character."""
@@ -558,7 +558,7 @@ class _YamlReader:
                 count += 1
                 if self.mark(at + 1):
                     self.to(at + 1)
-                    raise _Bad("a document ends inside quotes")
+                    raise _NotYaml("a document ends inside quotes")
             at += 1
         return count, at
 
@@ -577,15 +577,15 @@ class _YamlReader:
         digits = self.text[at + 1 : at + 1 + HEX[c]].lower() if c in HEX else ""
         if not digits or len(digits) < HEX[c] or not set(digits) <= set(DIGITS):
             self.to(at)
-            raise _Bad(f"\\{c} is no escape of YAML")
+            raise _NotYaml(f"\\{c} is no escape of YAML")
         number = int(digits, 16)
         if number > 0x10FFFF or 0xD800 <= number < 0xE000:
             self.to(at)
-            raise _Bad(f"\\{c}{digits} is no character")
+            raise _NotYaml(f"\\{c}{digits} is no character")
         found.append(character(number))
         return at + 1 + HEX[c]
 
-    def block_text(self, parent: int) -> Node:
+    def block_text(self, parent: int) -> YamlNode:
         """``|`` keeps its lines, ``>`` folds them; + and − say what becomes of the last line ends, a digit
         how far the text is indented."""
         style, line = self.peek(), self.line
@@ -600,9 +600,9 @@ class _YamlReader:
                 further = int(c)
                 self.at += 1
         if self.peek() not in ("", "\n") and self.peek() not in BLANK:
-            raise _Bad(self.not_a_line())
+            raise _NotYaml(self.not_a_line())
         if not self.ends():
-            raise _Bad(self.not_a_line())
+            raise _NotYaml(self.not_a_line())
         least = max(1, parent + 1)
         self.to(min(len(self.text), self.at + 1))
         indent = least + further - 1 if further else 0
@@ -632,7 +632,7 @@ class _YamlReader:
         whole = at > begin and text[at - 1 : at] == "\n"
         start = self.source.start
         words = chomped(lines, style, keep, whole)
-        return Node(TEXT, line, words, style, start + begin, start + max(begin, end))
+        return YamlNode(TEXT, line, words, style, start + begin, start + max(begin, end))
 
     # -- brackets ----------------------------------------------------------------------------------------
     def between(self, opened: int) -> str:
@@ -640,18 +640,18 @@ class _YamlReader:
         while self.ends() and self.at < len(self.text):
             self.to(self.at + 1)
             if self.mark(self.at):
-                raise _Bad(f"a bracket of line {opened} is not closed before the document ends")
+                raise _NotYaml(f"a bracket of line {opened} is not closed before the document ends")
         if self.at >= len(self.text):
-            raise _Bad(f"a bracket of line {opened} is never closed")
+            raise _NotYaml(f"a bracket of line {opened} is never closed")
         return self.peek()
 
-    def flow(self, depth: int) -> Node:
+    def flow(self, depth: int) -> YamlNode:
         """A map or list in brackets, over as many lines as it likes."""
         if depth > DEEPEST:
-            raise _Stop("nested too deeply")
+            raise _NoMoreYaml("nested too deeply")
         opened = self.line
         closing = "}" if self.peek() == "{" else "]"
-        node = Node(MAP if closing == "}" else LIST, opened)
+        node = YamlNode(MAP if closing == "}" else LIST, opened)
         self.at += 1
         while True:
             c = self.between(opened)
@@ -659,33 +659,33 @@ class _YamlReader:
                 break
             item = self.inside(depth + 1)
             paired = self.between(opened) == ":"
-            value = Node(TEXT, self.line)
+            value = YamlNode(TEXT, self.line)
             if paired or closing == "}":
                 if item.kind != TEXT:
-                    raise _Bad("a key that is a map or a list is not read here")
+                    raise _NotYaml("a key that is a map or a list is not read here")
                 if paired:
                     self.at += 1
                     if self.between(opened) not in ",]}":
                         value = self.inside(depth + 1)
                 if not self.merges(item, value):
-                    raise _Bad("<< takes a map, or a list of maps")
+                    raise _NotYaml("<< takes a map, or a list of maps")
             if closing == "}":
                 node.keys.append(item)
                 node.items.append(value)
             elif paired:
-                node.items.append(Node(MAP, item.line, keys=[item], items=[value]))
+                node.items.append(YamlNode(MAP, item.line, keys=[item], items=[value]))
             else:
                 node.items.append(item)
             c = self.between(opened)
             if c == closing:
                 break
             if c != ",":
-                raise _Bad(f"a comma or a closing bracket was expected, got {c!r}")
+                raise _NotYaml(f"a comma or a closing bracket was expected, got {c!r}")
             self.at += 1
         self.at += 1
         return self.filled(node)
 
-    def inside(self, depth: int) -> Node:
+    def inside(self, depth: int) -> YamlNode:
         """One node between brackets."""
         anchor = self.properties()
         c = self.between(self.line) if anchor else self.peek()
@@ -696,7 +696,7 @@ class _YamlReader:
         elif c == "*":
             node = self.alias()
         elif c in NOT_FIRST or self.dash() or self.plain_end(self.at, True) <= self.at:
-            raise _Bad(f"a value was expected, got {c!r}")
+            raise _NotYaml(f"a value was expected, got {c!r}")
         else:
             node = self.plain(-1, True)
         if anchor:

@@ -15,6 +15,8 @@ STARTED_FROM = {
     "megatron-core",
     "torchtitan",
     "trainer",
+    "torchtune",
+    "automodel",
 }  # by a Job that says nothing, and by readers
 
 

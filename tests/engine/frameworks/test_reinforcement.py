@@ -174,8 +174,8 @@ def test_ms_swift_s_grpo():
     line = (
         "NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-72B-Instruct --train_type lora "
         "--use_vllm true --vllm_mode colocate --vllm_gpu_memory_utilization 0.55 "
-        "--vllm_tensor_parallel_size 4 --max_length 2048 --max_completion_length 1024 --deepspeed zero3_offload --offload_model true "
-        "--sleep_level 1"
+        "--vllm_tensor_parallel_size 4 --max_length 2048 --max_completion_length 1024 "
+        "--deepspeed zero3_offload --offload_model true --sleep_level 1"
     )
     report = check(line, None, "a100-80")
     assert set(roles(report)) == {"rollout"} and report.launch.leaves and report.launch.job.seq == 3072

@@ -5,6 +5,7 @@ import pytest
 import engine
 from engine.frameworks import registry, torchtune_configs
 from engine.frameworks.torchtune import name_of
+from engine.launch import fit_page
 from engine.mechanism.adapters import Adapter
 from engine.step.layout import recipe_of
 
@@ -80,6 +81,14 @@ def test_torchtune_s_own_readings(more, gib):
         usual += "enable_activation_checkpointing=False "
     found = read(TUNE + usual + more, "a100-80")
     assert found.total_bytes / GIB == pytest.approx(gib, rel=0.3)
+
+
+def test_no_memory_over_a_step_is_drawn_where_a_part_is_on_the_host():
+    """The page asks for it with every launch that is estimated."""
+    asked = {"gpu": "a100-80", "gpus": 1, "own": {}}
+    for more in ("", " enable_activation_offloading=True", " optimizer=torch.optim.SGD"):
+        files = [["a.sh", f"{TUNE}{more}"]]
+        assert fit_page.answer(files=files, **asked)["verdict"] == "fits"
 
 
 def test_gradients_of_an_optimizer_in_the_backward_pass_are_a_layer_s():

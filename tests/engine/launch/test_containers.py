@@ -406,6 +406,14 @@ def test_hostile_files_end():
         assert len(containers.of_file(documents(source)[0], source, {})) <= containers.MOST
 
 
+@in_one_test(
+    "tag, release", [("v0.11.0", (0, 11)), ("v0.8.5.post1", (0, 8)), ("latest", (0, 28)), ("gptoss", (0, 28))]
+)
+def test_an_image_s_tag_says_the_release(tag, release):
+    line = f"docker run --gpus all vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B -tp 2"
+    assert reading.read(line).launch.server.release == release
+
+
 def test_an_image_of_llama_cpp_starts_its_server():
     text = (
         "docker run -v /m:/models --gpus all ghcr.io/ggml-org/llama.cpp:server-cuda -m /models/x.gguf -c 4096"
@@ -420,14 +428,6 @@ def test_a_manifest_in_json():
     assert (launch.model.key, launch.server.chunk) == ("mistral-7b", 1024)
     found = next(one.entry for one in launch.settings if one.name == "chunk")
     assert text[found.start : found.stop] == "1024"
-
-
-@in_one_test(
-    "tag, release", [("v0.11.0", (0, 11)), ("v0.8.5.post1", (0, 8)), ("latest", (0, 28)), ("gptoss", (0, 28))]
-)
-def test_an_image_s_tag_says_the_release(tag, release):
-    line = f"docker run --gpus all vllm/vllm-openai:{tag} --model Qwen/Qwen2.5-7B -tp 2"
-    assert reading.read(line).launch.server.release == release
 
 
 SERVICE = "services:\n  v:\n    image: mine\n"

@@ -31,7 +31,7 @@ Texts.yaml_constructors = {kind: Texts.yaml_constructors[kind] for kind in KINDS
 Texts.add_multi_constructor("", _untagged)
 
 
-def tree(node: yaml.Node):
+def tree(node: yaml.YamlNode):
     if node.kind == yaml.TEXT:
         return node.text
     if node.kind == yaml.LIST:

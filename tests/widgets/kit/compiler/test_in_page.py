@@ -150,6 +150,22 @@ def test_the_page_takes_a_gpu_and_a_fabric_of_one_s_own(tmp_path, site):
     assert smaller["step_s"] > 3 * usual["step_s"] and "gpu" in smaller["extrapolates"]
 
 
+PROGRAM = """from unsloth import FastLanguageModel
+longest = 2 * 1024
+model, tokenizer = FastLanguageModel.from_pretrained("unsloth/llama-3-8b-bnb-4bit", max_seq_length=longest)
+model = FastLanguageModel.get_peft_model(model, r=16)
+args = SFTConfig(per_device_train_batch_size=2, output_dir=f"out-{longest}", optim=chosen)
+"""
+ON_HOST = "tune run full_finetune_single_device --config llama3_2/3B_full_single_device optimizer_in_bwd=True"
+
+
+def test_the_page_says_what_python_says_of_programs_and_of_what_is_on_the_host(tmp_path, site):
+    asked = {"gpu": "h100-sxm", "gpus": 1, "own": {}}
+    jobs = {name: asked | {"files": [["a", text]]} for name, text in (("p", PROGRAM), ("h", ON_HOST))}
+    program, on_host = held(jobs, tmp_path, site)
+    assert program["verdict"] == on_host["verdict"] == "fits" and program["faults"]
+
+
 def test_the_page_says_what_python_says_of_bad_input(tmp_path, site):
     jobs = {name: {"files": [["a.sh", text]], "gpu": "", "gpus": 0, "own": {}} for name, text in BAD.items()}
     found = dict(zip(jobs, held(jobs, tmp_path, site), strict=True))
