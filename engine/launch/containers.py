@@ -320,7 +320,18 @@ def words_of(
     if node.kind != TEXT or not node.text.strip():
         return []
     word = filled(word_of(node, source), variables, source.name, opening)
-    return [one for words in shell.within(source.name, word).commands for one in words]
+    found = [one for words in shell.within(source.name, word).commands for one in words]
+    return [_unblanked(one, source.name) for one in found]
+
+
+def _unblanked(word: Word, file: str) -> Word:
+    """A flag behind a backslash that was to continue a line. Where the lines are folded it makes the blank
+    behind it a part of the word."""
+    if word.text[:1] != " " or not word.text.strip().startswith("-"):
+        return word
+    flag = word.text.strip()[:40]
+    words = f"the backslash before {flag} makes the blank before it a part of the word: leave it out"
+    return Word(rest(word, 1).bits, word.known, word.why or Fault(file, word.line, words))
 
 
 def _environment(node: YamlNode | None, source: Source) -> dict[str, list[Word]]:
@@ -361,7 +372,8 @@ class _Files:
         if node.kind != MAP:
             return
         of = node if node.word("kind") and node.get("spec") is not None else of
-        if image_of(node) or (pod and node.get("command") is not None):
+        built = node.get("build") is not None and node.get("command") is not None
+        if image_of(node) or built or (pod and node.get("command") is not None):
             self.container(node, of, pod)
             return
         for key, item in node.pairs():
@@ -386,10 +398,11 @@ class _Files:
             entry = None
         front = words_of(entry, self.source, lookup, opening)
         behind = node.get(second)
-        if behind is not None and behind.kind == TEXT and front and front[-1].text in ("-c", "-lc"):
-            words = [*front, filled(word_of(behind, self.source), lookup, self.source.name, opening)]
-        else:
-            words = [*front, *words_of(behind, self.source, lookup, opening)]
+        words = words_of(behind, self.source, lookup, opening)
+        script = behind is not None and behind.kind == TEXT and front and front[-1].text in ("-c", "-lc")
+        if behind is not None and script and len(words) > 1:
+            words = [filled(word_of(behind, self.source), lookup, self.source.name, opening)]
+        words = [*front, *words]
         words += words_of(node.get("extraArgs"), self.source, lookup, opening)
         volumes = node.get("volumes")
         each = volumes.items if volumes is not None and volumes.kind == LIST and not pod else []
@@ -404,7 +417,7 @@ class _Files:
                 gpus or visible(env, self.source.name),
                 self.nodes(of),
                 node.line,
-                self.copies(of),
+                self.copies(of, node),
             )
         )
 
@@ -455,8 +468,11 @@ class _Files:
             return self.entry("replicas", workers)
         return Entry("replicas", str(many), self.source.name, line) if many > 1 else None
 
-    def copies(self, of: YamlNode | None) -> Entry | None:
-        """How many equal servers a workload asks for."""
+    def copies(self, of: YamlNode | None, node: YamlNode) -> Entry | None:
+        """How many equal servers a workload asks for, or a service."""
+        own = node.at("deploy", "replicas")
+        if own is not None:
+            return self.entry("replicas", own) if _whole(own.text) > 1 else None
         kinds = ("Deployment", "StatefulSet", "LeaderWorkerSet", "ReplicaSet")
         many = of.at("spec", "replicas") if of is not None and of.word("kind") in kinds else None
         return self.entry("replicas", many) if many is not None and _whole(many.text) > 1 else None

@@ -62,6 +62,7 @@ OF_SLURM = {
     "gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
     "gpus": ("SLURM_GPUS",),
 }
+SHOW = ("echo", "printf", "cat", "grep", "ls", "man", "which")  # commands that start nothing they are given
 REMOTE = ("ssh", "tmux", "screen", "su", "sbatch", "watch")  # whose last word may be a command
 CONFIG = "num_hidden_layers n_layer num_layers n_layers architectures model_type text_config"
 
@@ -135,7 +136,7 @@ class Gathered:
                 words = [Word((Bit(e.value, e.line, e.start, True),) if e.value else ()) for e in each]
                 self.command(words, source.name, {}, {}, 1)
             return
-        self.counted(entries)
+        self.counted(entries, True)
         if sure < Sure.FLAGS and is_config(notation, entries, sure > Sure.NOT):
             self.configs.append(source)
         elif sure > Sure.NOT:
@@ -179,7 +180,7 @@ class Gathered:
         """A file about containers; whether it was one."""
         roots, faults = yaml.documents(source)
         started = containers.of_file(roots, source, self.variables)
-        if not started:
+        if not started and not any(root.get("services") is not None or root.word("kind") for root in roots):
             return False
         self.faults += faults[:20]
         before = len(self.found)
@@ -329,12 +330,12 @@ class Gathered:
                     self.counts.setdefault(entry.key, told)
         return asked
 
-    def counted(self, entries: list[Entry]) -> None:
-        """Keep what says how many GPUs there are."""
+    def counted(self, entries: list[Entry], of_file: bool = False) -> None:
+        """Keep what says how many GPUs there are; a command's flags go before a file."""
         for entry in entries:
             key = entry.key.replace("_", "-").lower()
             if key in (*PER_NODE, *NODES, *ALL, *TOTAL) and entry.value.isdigit() and len(entry.value) < 8:
-                self.counts[key] = entry
+                self.counts[key] = self.counts.get(key, entry) if of_file else entry
             elif key in LISTED and containers.listed(entry.value.split(":")[-1]):
                 many = containers.listed(entry.value.split(":")[-1])
                 self.counts.setdefault(VISIBLE, entry._replace(value=str(many), start=-1, stop=-1))
@@ -348,7 +349,7 @@ class Gathered:
         depth: int,
     ) -> None:
         """One command, if it launches something that is known here; ``front`` is set before it."""
-        if not words or depth > 3:
+        if not words or depth > 3 or base(words[0].text) in SHOW:
             return
         self.releases(words)
         run = containers.of_run(words, file)
@@ -611,6 +612,8 @@ def flags(words: list[Word], table: dict[str, Field], separator: str) -> Flags:
             if key.startswith("--")
             else key[1:]
         )
+        if word.why and not equals:
+            unknown.append((name, word))
         at_key = word.span()[0]
         span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
         if not equals:

@@ -428,3 +428,35 @@ def test_a_manifest_in_json():
     assert (launch.model.key, launch.server.chunk) == ("mistral-7b", 1024)
     found = next(one.entry for one in launch.settings if one.name == "chunk")
     assert text[found.start : found.stop] == "1024"
+
+
+SERVICE = "services:\n  v:\n    image: mine\n"
+FOLDED = SERVICE.replace("mine", "vllm/vllm-openai")  # lines that are folded need no backslash, and one …
+FOLDED += "    command: >\n      --model a/Qwen2.5-7B \\\n      -tp 2\n"  # … makes what follows no flag
+QUOTED = SERVICE + "    entrypoint: [bash, -c]\n    command: |\n"
+QUOTED += '      "vllm serve Qwen/Qwen2.5-7B -tp 2"\n'
+BUILT = SERVICE.replace("image: mine", "build: .") + "    command: vllm serve Qwen/Qwen2.5-7B -tp 2\n"
+BUILT += "    deploy: {replicas: 3}\n"
+
+
+@in_one_test(
+    "text, words",
+    [
+        (
+            FOLDED,
+            "given:6: the backslash before -tp makes the blank before it a part of the word: leave it out",
+        ),
+        (QUOTED, ""),
+        (BUILT, "given:5: 3 copies of this are started, each on GPUs of its own: one is checked"),
+        ("CMD='vllm serve Qwen/Qwen2.5-7B'\nCMD+=' -tp 2'\necho $CMD\neval $CMD\n", ""),
+    ],
+)
+def test_what_people_write_that_means_something_else(text, words):
+    found = reading.read({"given": text})
+    assert found.launch.server.tp == 2
+    assert [str(fault) for fault in found.faults] == ([words] if words else [])
+
+
+def test_a_compose_file_that_starts_nothing_known_is_one_all_the_same():
+    found = reading.read("services:\n  v:\n    build: .\n    environment:\n      MODEL_NAME: a/b\n")
+    assert [str(fault) for fault in found.faults] == ["pasted:1: nothing that this file starts is known"]

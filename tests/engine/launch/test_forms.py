@@ -164,6 +164,14 @@ def test_a_file_that_nobody_asks_for_is_told():
     ]
 
 
+def test_a_command_s_count_goes_before_its_file_s():
+    file = "distributed_type: FSDP\nnum_processes: 4\nmixed_precision: bf16\n"
+    for count, gpus in ((" --num_processes 8", 8), ("", 4)):
+        line = f"accelerate launch{count} --config_file acc.yaml" + TRAIN
+        for texts in ({"a.sh": line, "acc.yaml": file}, {"acc.yaml": file, "a.sh": line}):
+            assert reading.read(texts).launch.gpus == gpus
+
+
 # -- several texts -------------------------------------------------------------------------------------------
 ARGUMENTS = (
     "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 1\nbf16: true\nmax_length: 4096\n"
