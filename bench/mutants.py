@@ -309,6 +309,8 @@ def verdict(folder: Path, mutant: Mutant, plan: list[tuple[float, list[str]]], t
                 code = pytest.main(["-x", "-q", *PLUGINS_OFF, *files], plugins=[Settled(), first])
             if code in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
                 return {"by": first.test or "an error at import"}
+            if code == pytest.ExitCode.USAGE_ERROR:  # the unbroken tree could run them
+                return {"by": "the tests cannot be loaded"}
             if code != pytest.ExitCode.OK:
                 return {"by": "", "trouble": str(code)}
         return {"by": ""}
