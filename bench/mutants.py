@@ -188,6 +188,7 @@ class Reach:
 
     def pytest_runtest_protocol(self, item):
         self.now = set()
+        sys.settrace(self.watch)  # anew for each: Python stops watching where a test recurses without end
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
@@ -205,7 +206,6 @@ def noted(folder: Path, files: list[str]) -> dict[str, list]:
         import pytest
 
         watcher = Reach(tree)
-        sys.settrace(watcher.watch)
         code = pytest.main(["-q", *PLUGINS_OFF, *files], plugins=[Settled(), watcher])
         return watcher.found if code == pytest.ExitCode.OK else {"trouble": str(code)}
 

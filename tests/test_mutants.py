@@ -25,25 +25,51 @@ def test_the_tests_run_without_the_plugins_that_mutants_leave_out():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_mutant_under_which_the_tests_cannot_be_loaded_is_noticed(tmp_path):
-    """The first run could load them, and nobody would miss this one: pytest says of it that it was called
-    wrongly, since the broken module is imported by conftest.py. A small tree stands for the engine's."""
-    (tmp_path / "small").mkdir()
-    for name, text in {
-        "sized.py": "SIZE = 3 / 1\n",
-        "conftest.py": "import sized\n",
-        "test_sized.py": "def test_it():\n    pass\n",
-    }.items():
-        (tmp_path / "small" / name).write_text(text)
+def in_a_small_tree(tmp_path, files: dict[str, str], lines: list[str]) -> subprocess.CompletedProcess:
+    """Run ``lines`` in a process in which ``mutants`` is about these files only; ``copies`` is its folder."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     (tmp_path / "copies").mkdir()
-    script = (
-        "import pathlib\nfrom bench import mutants, mutations\n"
-        f"mutants.ROOT, mutants.COPIED = pathlib.Path({str(tmp_path)!r}), ('small',)\n"
-        "for after in ('3 / 2', '3 / 0'):\n"
-        "    one = mutations.Mutant('small/sized.py', 1, 0, '', '', '', f'SIZE = {after}\\n')\n"
-        "    plan = [(60, ['small/test_sized.py::test_it'])]\n"
-        f"    found = mutants.verdict(pathlib.Path({str(tmp_path / 'copies')!r}), one, plan, 1000)\n"
-        "    print(found.outcome, found.by)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    copied = sorted({name.split("/")[0] for name in files})
+    first = [
+        "from pathlib import Path",
+        "from bench import mutants, mutations",
+        f"mutants.ROOT, mutants.COPIED = Path({str(tmp_path)!r}), {copied}",
+        "copies = mutants.ROOT / 'copies'",
+    ]
+    command = [sys.executable, "-c", "\n".join([*first, *lines])]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_a_mutant_under_which_the_tests_cannot_be_loaded_is_noticed(tmp_path):
+    """The first run could load them. Pytest says of it that it was called wrongly, since the broken module is
+    imported by conftest.py already, and that must not count as a survivor."""
+    files = {
+        "small/sized.py": "SIZE = 3 / 1\n",
+        "small/conftest.py": "import sized\n",
+        "small/test_sized.py": "def test_it():\n    pass\n",
+    }
+    lines = [
+        "for after in ('3 / 2', '3 / 0'):",
+        "    one = mutations.Mutant('small/sized.py', 1, 0, '', '', '', f'SIZE = {after}\\n')",
+        "    found = mutants.verdict(copies, one, [(60, ['small/test_sized.py::test_it'])], 1000)",
+        "    print(found.outcome, found.by)",
+    ]
+    done = in_a_small_tree(tmp_path, files, lines)
     assert done.stdout.splitlines() == ["survived ", "killed the tests cannot be loaded"], done.stderr
+
+
+def test_what_a_test_calls_is_noted_after_one_that_recurses_without_end(tmp_path):
+    """Python stops tracing where the tracing itself meets the limit: the tests that came after one of the
+    puzzles' seemed to call nothing, and no mutant was shown to them."""
+    files = {
+        "engine/sized.py": "def size():\n    return 3\n",
+        "engine/test_sized.py": (
+            "import sized\n\n\ndef test_endless():\n    f = lambda: f()\n    try:\n        f()\n"
+            "    except RecursionError:\n        pass\n\n\ndef test_size():\n    assert sized.size() == 3\n"
+        ),
+    }
+    lines = ["print(mutants.noted(copies, ['engine/test_sized.py'])['engine/test_sized.py::test_size'][1])"]
+    done = in_a_small_tree(tmp_path, files, lines)
+    assert "'engine/sized.py:1'" in done.stdout, done.stderr
