@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 import engine
 from engine import catalog
 from engine.__main__ import main
+from engine.arguments import parser
+from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[2]
 ESTIMATE = (
@@ -384,6 +387,27 @@ NASTY = [
     "4294967296",
     "0.5",
 ]
+
+
+OPTIONS = [
+    (f"{name} {option.option_strings[-1]}", option)
+    for name, command in parser("").commands.choices.items()
+    for option in command._actions
+    if option.option_strings[1:] != ["--help"] and option.option_strings
+]
+
+
+@in_one_test("name, option", OPTIONS, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_an_option_is_when_it_is_not_given_stands_in_its_help(name, option):
+    """At the end of it and in parentheses. A word says what no number, or 0, is taken for."""
+    said = re.search(r"\(([^()]*)\)$", option.help or "")
+    default = ",".join(option.default) if isinstance(option.default, tuple) else option.default
+    if isinstance(default, str):
+        assert said and said[1] == default
+    elif default:
+        assert said and float(said[1].split(",")[0]) == default
+    elif said:
+        assert not re.fullmatch(r"[\d.]+", said[1]) or float(said[1]) == default
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
