@@ -42,6 +42,19 @@ EXPERT = 3 * 64 * 64
         (LATENT, DENSE, LATENTS + MLP, LATENTS + MLP, 32 + 4),
         (LATENT | {"q_lora": 24}, DENSE, *[LATENTS - 64 * 128 + 24 * (64 + 128) + 24 + MLP] * 2, 36),
         (GROUPED, EXPERTS, ATTENTION + 8 * EXPERT + UNROUTED, ATTENTION + 2 * EXPERT + UNROUTED, 64),
+        (
+            GROUPED,
+            EXPERTS | {"router_bias": True},
+            *[ATTENTION + n * EXPERT + UNROUTED + 8 for n in (8, 2)],
+            64,
+        ),
+        # of two matrices up, and of one down, in each expert and in the shared one; and of each choice
+        (
+            GROUPED,
+            EXPERTS | {"biases": True},
+            *[ATTENTION + n * (EXPERT + 2 * 64 + 64) + UNROUTED + 2 * 48 + 64 + 8 for n in (8, 2)],
+            64,
+        ),
         (GROUPED, DENSE | {"gated": False}, *[ATTENTION + 2 * 64 * 256] * 2, 64),
     ],
 )
