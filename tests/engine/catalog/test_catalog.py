@@ -175,6 +175,42 @@ def test_gaudi_3_has_a_quarter_of_its_bf16_in_wider_formats_and_in_fp16():
     assert gaudi.tf32_flops_per_s == quarter and gaudi.fp16_flops_per_s == quarter
 
 
+@in_one_test(
+    "key, precision, pflops, hbm_gb, tb_per_s, mib",
+    [
+        ("tpu-v7", "fp8", 4.614, 192, 7.37, 128),
+        ("tpu-8t", "fp4", 12.6, 216, 6.5, 128),
+        ("tpu-8i", "fp4", 10.1, 288, 8.6, 384),
+    ],
+)
+def test_a_tpu_is_as_announced(key, precision, pflops, hbm_gb, tb_per_s, mib):
+    """Google's blog and SemiAnalysis, April 2026."""
+    tpu = catalog.gpu(key)
+    assert getattr(tpu, f"{precision}_flops_per_s") == pflops * 1e15
+    assert (tpu.hbm_bytes, tpu.l2_bytes) == (hbm_gb * 1e9, mib * 2**20)
+    assert tpu.hbm_bytes_per_s == pytest.approx(tb_per_s * 1e12, rel=0.005)
+
+
+@in_one_test(
+    "key, precision, flops",
+    [
+        ("tpu-v4", "bf16", 1.1e18),
+        ("tpu-v6e", "bf16", 234.9e15),
+        ("tpu-v7", "fp8", 42.5e18),
+        ("tpu-8t", "fp4", 121e18),
+    ],
+)
+def test_a_pod_of_tpus_has_the_peak_that_google_prints(key, precision, flops):
+    tpu = catalog.gpu(key)
+    assert tpu.gpus_per_node * getattr(tpu, f"{precision}_flops_per_s") == pytest.approx(flops, rel=0.03)
+
+
+@in_one_test("gpu", [g for g in catalog.all_gpus().values() if g.key.startswith("tpu")], ids=lambda g: g.key)
+def test_fp32_is_a_sixth_of_a_tpu_s_bf16(gpu):
+    """XLA makes an fp32 product of six in bf16."""
+    assert gpu.fp32_flops_per_s == pytest.approx(gpu.bf16_flops_per_s / 6, rel=2e-3)
+
+
 # KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
 @pytest.mark.parametrize(
     ("kib", "keys"),
@@ -316,6 +352,12 @@ def test_a_peak_the_chip_lacks_is_refused_and_named():
         a100.peak_flops_per_s("fp8")
     with pytest.raises(ValueError, match="'hbm_bytes'"):
         a100.peak_flops_per_s("hbm_bytes")
+
+
+def test_at_an_mfu_a_gpu_reaches_this_share_of_its_peak():
+    """40 % of an H100's 989 TFLOP/s; an A100 has no fp8, and computes it in bf16."""
+    assert hardware.achieved_flops_per_s(catalog.gpu("h100-sxm"), 0.4) == pytest.approx(395.6e12)
+    assert hardware.achieved_flops_per_s(catalog.gpu("a100-80"), 0.5, "fp8") == pytest.approx(156e12)
 
 
 def test_fallback_is_the_next_wider_format_and_says_so():
