@@ -264,16 +264,19 @@ def module_of(path: str) -> str:
 def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[tuple[float, list[str]]]:
     """The tests for a mutant in the order in which they are run, each batch with the time that it may take:
     those that reach its function, the slow ones last, its module's own and the quickest first. Code outside
-    of functions, or kept from an earlier call, is covered by the files that name the module or the table."""
+    of functions, or kept from an earlier call, is covered by the files of its room, and by those that name
+    the module or the table."""
     stem, module = Path(mutant.path).stem, module_of(mutant.path)
     place = f"{mutant.path}:{mutant.function}"
     asked = {test for test, (_, called) in reach.items() if mutant.function and place in called}
     named = module if mutant.path.endswith(".py") else stem
+    room = Path("tests/engine", *Path(mutant.path).parts[1:-1][:1])
     files = {
         file
         for file, names in naming.items()
         if Path(file).stem.startswith(f"test_{module}")
         or (module == "catalog" and Path(file).stem in CATALOGUE_TESTS)
+        or (not asked and Path(file).parent == room)
         or (not asked and named in names and named not in BIG_TABLES)
     }
     asked |= {test for test in reach if test.split("::")[0] in files}

@@ -25,6 +25,26 @@ def test_the_tests_run_without_the_plugins_that_mutants_leave_out():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_is_in_no_function_is_tried_by_its_room_and_by_all_that_name_it():
+    """A dataclass's defaults, say. No test tried those of the module ``models``, whose name is a table's."""
+    files = {
+        "tests/engine/catalog/test_layers.py": {"models", "engine"},
+        "tests/engine/catalog/test_catalog.py": {"catalog"},
+        "tests/engine/step/test_search.py": {"models", "layers"},
+        "tests/engine/step/test_layout.py": {"layout"},
+    }
+    reach = {f"{file}::test_it": [0.1, []] for file in files}
+
+    def tried(path: str) -> set[str]:
+        mutant = mutations.Mutant(path, 1, 0, "", "", "", "")
+        plan = mutants.batches(mutant, reach, files)
+        return {test.split("/")[-1].split(".")[0] for _, tests in plan for test in tests}
+
+    assert tried("engine/catalog/models.py") == {"test_layers", "test_catalog"}
+    assert tried("engine/catalog/layers.py") == {"test_layers", "test_catalog", "test_search"}
+    assert tried("engine/step/layout.py") == {"test_search", "test_layout"}
+
+
 def in_a_small_tree(tmp_path, files: dict[str, str], lines: list[str]) -> subprocess.CompletedProcess:
     """Run ``lines`` in a process in which ``mutants`` is about these files only; ``copies`` is its folder."""
     for name, text in files.items():
