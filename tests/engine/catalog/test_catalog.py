@@ -2,6 +2,7 @@
 
 import json
 import re
+from statistics import median
 
 import numpy as np
 import pytest
@@ -456,6 +457,16 @@ def test_price_is_the_latest_known_and_names_those_it_has():
         assert price.terms in ("on demand", "spot", "contract")
 
 
+@in_one_test(
+    "price", [p for p in catalog.all_prices().values() if p.terms != "on demand"], ids=lambda p: p.key
+)
+def test_what_may_be_taken_back_or_binds_for_a_year_costs_less(price):
+    """Than the middle of what was asked in the same year for the same GPU on demand."""
+    asked = [p for p in catalog.all_prices().values() if p.gpu == price.gpu and p.terms == "on demand"]
+    same_year = [p.dollars_per_hour for p in asked if p.date[:4] == price.date[:4]]
+    assert price.dollars_per_hour < median(same_year)
+
+
 # -- models --------------------------------------------------------------------------------------------------
 @in_one_test("model", catalog.all_models().values(), ids=lambda m: m.key)
 def test_parameters_match_the_published_count(model):
@@ -675,6 +686,17 @@ def test_a_choice_among_recipes_offers_those_of_any_model():
     left_out = set(catalog.all_recipes()) - set(catalog.uniform_recipes())
     assert left_out == {"muon", "muon-fp32-grads", "shampoo", "soap", "nvfp4"}
     assert {catalog.recipe(key).matrices.steps for key in ("muon", "muon-fp32-grads")} == {5}
+
+
+@in_one_test("recipe", catalog.all_recipes().values(), ids=lambda recipe: recipe.key)
+def test_a_weight_stands_somewhere_in_32_bits(recipe):
+    """As it is, or as a master copy. FP8-LM and the Ultra-Scale Playbook keep a master of 16 bits."""
+    if recipe.weight_bytes == 4:
+        assert recipe.master_bytes == 0
+    else:
+        assert recipe.master_bytes == (2 if recipe.key in ("fp8-lm", "fp8-nanotron") else 4)
+    if recipe.matrices:  # and AdamW for the rest, in fp32
+        assert (recipe.momentum_bytes, recipe.variance_bytes) == (4, 4)
 
 
 def test_what_is_sent_of_a_weight():

@@ -34,6 +34,7 @@ from tests.said import refused
         ("facebook/opt-1.3b", "opt-1.3b"),
         ("facebook/opt-13b", "opt-13b"),
         ("Llama-3_1-8B", "llama3.1-8b"),
+        ("somebody/Llama-3.1-8B-Instruct-2611", "llama3.1-8b"),  # a month, as makers write it
     ],
 )
 def test_a_name_that_people_use(name, key):
@@ -51,6 +52,8 @@ def test_no_two_entries_have_a_name_in_common():
 def test_an_unknown_name_is_refused_with_those_that_begin_like_it_first():
     with refused("qwen3.5-397b-a17b, qwen3.5-122b-a10b"):
         engine.model("qwen3.5")
+    with refused("model must be a key"):  # no month, and so no word that may be left out
+        engine.model("llama-3.1-8b-26110")
     with refused("model must be a key", "got 'no-such-model'"):
         engine.model("no-such-model")
 
