@@ -22,10 +22,10 @@ class Server:
     requests: int  # at once
     weight_precision: str | float | None  # the format of the weights, or bytes of one on average
     kv_precision: str
-    chunk: int | None = None  # tokens of a step at most, where the texts say
-    dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own
-    adapters: int = 0  # slots for adapters beside the base, unmerged …
-    adapter_rank: int = 1  # … each of this rank
+    chunk: int | None  # tokens of a step at most, where the texts say
+    dp: int  # groups of ``tp`` GPUs that share the experts and have requests of their own
+    adapters: int  # slots for adapters beside the base, unmerged …
+    adapter_rank: int  # … each of this rank
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,3 @@ class Launch:
     unmodelled: tuple[Ignored, ...] = ()
     refused: tuple[Refused, ...] = ()
     faults: tuple[Fault, ...] = field(default=())
-
-    @property
-    def trains(self) -> bool:
-        """Whether the launch describes a training job: then it has a layout."""
-        return self.layout is not None
