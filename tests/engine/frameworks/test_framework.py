@@ -3,6 +3,7 @@ file is one more framework."""
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from engine.frameworks.settings import Field
 from engine.launch import changes, planned, reading, shown
 from engine.launch.verdict import judged
 from engine.step.constraints import Constraints
-from engine.step.layout import Job, machine
+from engine.step.layout import Job, Layout, machine
 from tests.cases import in_one_test
 
 ROOT = Path(engine.__file__).parent
@@ -86,6 +87,17 @@ def test_a_key_stands_in_one_place(path):
     said = [text for text in texts if isinstance(text, str)]
     keys = {key for each in registry.frameworks().values() for key in each.fields if re.search("[-.]", key)}
     assert not [key for key in keys if said.count(key) > 1]
+
+
+@in_one_test("key, splits", [("megatron", True), ("torchtitan", False)])
+def test_whose_copies_of_the_state_split_a_context(key, splits):
+    """Megatron-LM's instances of its optimizer divide the ranks of data and contexts taken together;
+    torchtitan replicates over an axis of its own, inside of which whole contexts lie."""
+    zero = 1 if key == "megatron" else 3
+    one = Layout(64, cp=4, zero=zero, shard=8)  # eight ranks have two whole contexts of four …
+    able = Constraints(frameworks.able(key))
+    assert able.allows(catalog.model("llama3.1-8b"), one)
+    assert able.allows(catalog.model("llama3.1-8b"), replace(one, shard=2)) == splits  # … two have a half
 
 
 def test_a_toy_is_found_and_read(toy):

@@ -353,6 +353,13 @@ def test_the_lines_name_everything():
     assert all(len(line) < 400 for line in text.splitlines())
 
 
+def test_what_a_recipe_may_have_set_is_assumed_in_so_many_words():
+    """A recipe of Megatron Bridge has values of its own, which an override alone would show."""
+    text = "\n".join(shown.lines(engine.check_launch(BRIDGE, "h100-sxm")))
+    for part in ("pp 1: not overridden, and the recipe's own value is", "distributed True: as the library's"):
+        assert part in text
+
+
 def test_slurm_s_lines_and_heredocs_count():
     script = (
         "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\ncat <<EOF > ds.json\n"
