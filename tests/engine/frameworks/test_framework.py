@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine import catalog, frameworks
-from engine.frameworks import registry
+from engine.frameworks import registry, settings
 from engine.frameworks.framework import Framework
 from engine.frameworks.settings import Field
 from engine.launch import changes, planned, reading, shown
@@ -71,7 +71,10 @@ def test_a_framework_says_all_that_is_asked(key):
     """As the Protocol has it, and each key once."""
     framework = registry.frameworks()[key]
     assert Framework in type(framework).__mro__ and framework.place < Framework.place
-    assert all(isinstance(field, Field) for field in framework.fields.values())
+    kinds = (settings.WHOLE, settings.NUMBER, settings.FLAG, settings.TEXT)
+    for field in framework.fields.values():
+        assert isinstance(field, Field) and field.kind in kinds and re.fullmatch("[a-z_0-9 ]+", field.name)
+        assert field.name not in kinds
     assert not set(framework.fields) & set(framework.unmodelled)
     assert framework.__class__.__doc__ and framework.name
 

@@ -127,6 +127,7 @@ def test_what_megatron_cannot_do_is_said():
         run("every second layer")
     )
     assert "#" not in writer.written(run("classic"))
+    assert "#" not in writer.written(run("zb-h2")._replace(pp=1))  # without a pipeline all schedules are one
     bloom = writer.written(run("classic")._replace(model=catalog.model("bloom-176b")))
     assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
     kimi = writer.written(run("latent experts")._replace(model=catalog.model("kimi-k2")))
