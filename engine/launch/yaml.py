@@ -81,11 +81,10 @@ def _pair(bare: str) -> tuple[str, str, str]:
 
 
 def _entry(path: str, value: str, source: Source, number: int, begin: int, line: str) -> Entry:
-    value = uncommented(value)
-    place = line.rfind(value)
-    start = begin + place if place >= 0 else -1
+    value, kept = uncommented(value), uncommented(line)
+    start = begin + len(kept) - len(value)  # it ends the line, but for a comment
     text = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-    return Entry(path, text, source.name, number, start, start + len(value) if start >= 0 else -1)
+    return Entry(path, text, source.name, number, start, start + len(value))
 
 
 def _flow(path: str, value: str, name: str, number: int) -> list[Entry]:
