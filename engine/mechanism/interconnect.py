@@ -79,11 +79,10 @@ def _fastest_s(link_hops, network_hops, inside_s, across_s, net: Wires) -> Real:
 
 def _box_rate(rates, ranks, net: Wires):
     """The rate inside a box for this many of its GPUs, or of a torus for this many chips."""
-    some = ops.maximum(ranks, 2.0)
     return ops.choose(
         net.torus.axes > 0.0,
-        lambda: torus.span(some, net.torus).links * net.torus.bytes_per_s,
-        lambda: exchange.of_ranks(rates, some),
+        lambda: torus.span(ranks, net.torus).links * net.torus.bytes_per_s,
+        lambda: exchange.of_ranks(rates, ranks),
     )
 
 
