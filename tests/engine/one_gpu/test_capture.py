@@ -213,6 +213,10 @@ def test_bad_input_is_named():
         capture.counted("fast")
     with pytest.raises(ValueError, match="batch"):
         capture.kernels("eager", LLAMA, H100, 1, 0, 1024)
+    with pytest.raises(ValueError, match="context"):
+        capture.kernels("eager", LLAMA, H100, 1, 1, 0)
+    with pytest.raises(ValueError, match="small_s"):
+        capture.kernels("eager", LLAMA, H100, 1, 1, 1024, -1e-6)
 
 
 @pytest.mark.parametrize("batch", [1, 64, 512])
