@@ -114,6 +114,8 @@ def _work(tree: Path, work, read: int, write: int) -> None:
             os.dup2(quiet, stream)
         try:
             found = json.dumps(work())
+        except MemoryError:  # no answer is one, too
+            return
         except Exception as error:
             found = json.dumps({"trouble": repr(error)})
         with open(write, "w", encoding="utf-8") as answer:
@@ -314,6 +316,8 @@ def verdict(folder: Path, mutant: Mutant, plan: list[tuple[float, list[str]]], t
                 return {"by": first.test or "an error at import"}
             if code == pytest.ExitCode.USAGE_ERROR:  # the unbroken tree could run them
                 return {"by": "the tests cannot be loaded"}
+            if code == pytest.ExitCode.INTERNAL_ERROR:  # so it did with these: out of memory, as a rule
+                return {"by": first.test or "pytest itself fails"}
             if code != pytest.ExitCode.OK:
                 return {"by": "", "trouble": str(code)}
         return {"by": ""}

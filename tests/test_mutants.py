@@ -62,22 +62,42 @@ def in_a_small_tree(tmp_path, files: dict[str, str], lines: list[str]) -> subpro
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+def tried(*sizes: str) -> list[str]:
+    """Lines that print the verdict on a file with each of these sizes."""
+    return [
+        f"for size in {sizes}:",
+        "    whole = (mutants.ROOT / 'small' / 'sized.py').read_text()",
+        "    one = mutations.Mutant('small/sized.py', 1, 0, '', '', '', whole.replace('3', size, 1))",
+        "    found = mutants.verdict(copies, one, [(60, ['small/test_sized.py::test_it'])], 1000)",
+        "    print(found.outcome, found.by)",
+    ]
+
+
 def test_a_mutant_under_which_the_tests_cannot_be_loaded_is_noticed(tmp_path):
     """The first run could load them. Pytest says of it that it was called wrongly, since the broken module is
     imported by conftest.py already, and that must not count as a survivor."""
     files = {
-        "small/sized.py": "SIZE = 3 / 1\n",
+        "small/sized.py": "SIZE = 3\n",
         "small/conftest.py": "import sized\n",
         "small/test_sized.py": "def test_it():\n    pass\n",
     }
-    lines = [
-        "for after in ('3 / 2', '3 / 0'):",
-        "    one = mutations.Mutant('small/sized.py', 1, 0, '', '', '', f'SIZE = {after}\\n')",
-        "    found = mutants.verdict(copies, one, [(60, ['small/test_sized.py::test_it'])], 1000)",
-        "    print(found.outcome, found.by)",
-    ]
-    done = in_a_small_tree(tmp_path, files, lines)
+    done = in_a_small_tree(tmp_path, files, tried("2", "3 / 0"))
     assert done.stdout.splitlines() == ["survived ", "killed the tests cannot be loaded"], done.stderr
+
+
+def test_a_mutant_that_takes_all_memory_is_noticed(tmp_path):
+    """Whether pytest catches what is raised then, or fails itself: the first run had enough."""
+    files = {
+        "small/sized.py": "def size():\n    return 3\n",
+        "small/conftest.py": (
+            "import sized\n\n\ndef pytest_runtest_logfinish():\n    if sized.size() > 3:\n"
+            "        raise MemoryError\n"
+        ),
+        "small/test_sized.py": "def test_it():\n    pass\n",
+    }
+    done = in_a_small_tree(tmp_path, files, tried("3", "4"))
+    first, second = done.stdout.splitlines()
+    assert first == "survived " and second.startswith("killed "), done.stderr
 
 
 def test_what_a_test_calls_is_noted_after_one_that_recurses_without_end(tmp_path):
