@@ -291,7 +291,16 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
         (replace(CLASSIC, interleave=2), JOB, ("interleave", "1", "1f1b", "2")),
         (replace(CLASSIC, schedule="zb-v"), JOB, ("interleave", "2", "zb-v", "1")),
         (replace(CLASSIC, schedule="interleaved"), JOB, ("interleaved", "pp", "interleave", "2")),
-        (replace(CLASSIC, schedule="dualpipe", pp=1), JOB, ("pp", "even", "dualpipe", "1", "2")),
+        (
+            replace(CLASSIC, schedule="dualpipe", pp=1),
+            JOB,
+            ("pp", "even", "dualpipe", "1", "nearest legal: 2"),
+        ),
+        (
+            replace(CLASSIC, gpus=320, schedule="dualpipe", pp=5),
+            JOB,
+            ("pp", "even", "dualpipe", "5", "nearest legal: 4 and 6"),
+        ),
         (
             replace(CLASSIC, schedule="dualpipe"),
             Job(64, 8192),
