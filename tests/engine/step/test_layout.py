@@ -10,17 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
+from engine.base import check
 from engine.catalog import models
 from engine.catalog.models import described
 from engine.catalog.software import CHOICES
-from engine.mechanism import experts, interconnect
+from engine.mechanism import experts, interconnect, pipeline
 from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
 from engine.mechanism.shape import shape
 from engine.step import step
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
-from engine.step.step import COPYING_SLOWS, sizes, stages_bytes
+from engine.step.step import COPYING_SLOWS, sizes, stages, stages_bytes
 from tests.said import refused
 
 SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
@@ -253,6 +254,18 @@ def test_overlap_hides_what_arithmetic_covers():
     hidden = estimate(LLAMA8, H100, Job(512, 8192), Layout(64))
     shown = estimate(LLAMA8, H100, Job(512, 8192, software=catalog.modern(overlaps="")), Layout(64))
     assert 0 < hidden.time_s["data_exposed"] < 0.2 * shown.time_s["data_exposed"]
+
+
+def test_a_first_stage_whose_first_chunk_is_the_embedding_keeps_fewer_activations():
+    """Llama 3 405B, 126 layers in 16 × 8 slots: of 143 layers' activations that a full first stage holds 31
+    are those of the layer that it lacks; the second stage is full."""
+    model, job = catalog.model("llama3.1-405b"), Job(512, 8192)
+    a = axes(job, Layout(2048, 8, 16, schedule="interleaved", interleave=8))
+    with check.trusted():
+        found = stages(shape(model), job, recipe_of(job), a, *sizes(shape(model), a))
+    plan = pipeline.SCHEDULES["interleaved"]
+    second = 8 * pipeline.in_flight(16.0, 32.0, 8.0, plan, 1.0)
+    assert found.first.kept_bytes / found.second.kept_bytes == pytest.approx((143 - 31) / second)
 
 
 def test_dualpipe_hides_tokens_on_their_way():
