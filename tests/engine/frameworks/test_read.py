@@ -27,6 +27,13 @@ def test_a_number_of_tokens_in_thousands_or_in_units_of_1024(words, tokens):
     assert launch(command).server.longest == tokens
 
 
+@in_one_test("size", ["4B", "8B", "14B", "32B", "30B-A3B", "235B-A22B"])
+def test_qwen3_takes_a_thinking_and_an_answer(size):
+    """max_position_embeddings of each one's config.json, which vLLM serves unless told otherwise: 32,768
+    tokens to write, and 8,192 for the prompt."""
+    assert launch(f"vllm serve Qwen/Qwen3-{size}").server.longest == 40_960
+
+
 @in_one_test(
     "name, tokens",
     [
