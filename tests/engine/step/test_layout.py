@@ -593,6 +593,11 @@ def test_the_ends_of_a_pipeline_sum_the_gradients_of_a_tied_embedding():
     assert sent_s(BLOOM) == pytest.approx(1.8e9 / 6.25e9 / 0.92, rel=0.02)
     assert sent_s(BLOOM, pp=1) == 0 == sent_s(replace(BLOOM, tied=False))
     assert sent_s(BLOOM, schedule="zb-v", interleave=2) == 0
+    job, layout = Job(2048, 2048), Layout(384, tp=4, pp=12, micro_batch=2)
+    tied_s, apart_s = (
+        estimate(model, A100, job, layout).terms.other_s for model in (BLOOM, replace(BLOOM, tied=False))
+    )
+    assert tied_s - apart_s == pytest.approx(sent_s(BLOOM))
 
 
 def test_launches_that_block_add_to_the_kernels():
