@@ -114,6 +114,8 @@ def _work(tree: Path, work, read: int, write: int) -> None:
             os.dup2(quiet, stream)
         try:
             found = json.dumps(work())
+        except MemoryError:  # no answer is one, too
+            return
         except Exception as error:
             found = json.dumps({"trouble": repr(error)})
         with open(write, "w", encoding="utf-8") as answer:
@@ -188,6 +190,7 @@ class Reach:
 
     def pytest_runtest_protocol(self, item):
         self.now = set()
+        sys.settrace(self.watch)  # anew for each: Python stops watching where a test recurses without end
 
     def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
@@ -205,7 +208,6 @@ def noted(folder: Path, files: list[str]) -> dict[str, list]:
         import pytest
 
         watcher = Reach(tree)
-        sys.settrace(watcher.watch)
         code = pytest.main(["-q", *PLUGINS_OFF, *files], plugins=[Settled(), watcher])
         return watcher.found if code == pytest.ExitCode.OK else {"trouble": str(code)}
 
@@ -264,16 +266,19 @@ def module_of(path: str) -> str:
 def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[tuple[float, list[str]]]:
     """The tests for a mutant in the order in which they are run, each batch with the time that it may take:
     those that reach its function, the slow ones last, its module's own and the quickest first. Code outside
-    of functions, or kept from an earlier call, is covered by the files that name the module or the table."""
+    of functions, or kept from an earlier call, is covered by the files of its room, and by those that name
+    the module or the table."""
     stem, module = Path(mutant.path).stem, module_of(mutant.path)
     place = f"{mutant.path}:{mutant.function}"
     asked = {test for test, (_, called) in reach.items() if mutant.function and place in called}
     named = module if mutant.path.endswith(".py") else stem
+    room = Path("tests/engine", *Path(mutant.path).parts[1:-1][:1])
     files = {
         file
         for file, names in naming.items()
         if Path(file).stem.startswith(f"test_{module}")
         or (module == "catalog" and Path(file).stem in CATALOGUE_TESTS)
+        or (not asked and Path(file).parent == room)
         or (not asked and named in names and named not in BIG_TABLES)
     }
     asked |= {test for test in reach if test.split("::")[0] in files}
@@ -309,6 +314,10 @@ def verdict(folder: Path, mutant: Mutant, plan: list[tuple[float, list[str]]], t
                 code = pytest.main(["-x", "-q", *PLUGINS_OFF, *files], plugins=[Settled(), first])
             if code in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
                 return {"by": first.test or "an error at import"}
+            if code == pytest.ExitCode.USAGE_ERROR:  # the unbroken tree could run them
+                return {"by": "the tests cannot be loaded"}
+            if code == pytest.ExitCode.INTERNAL_ERROR:  # so it did with these: out of memory, as a rule
+                return {"by": first.test or "pytest itself fails"}
             if code != pytest.ExitCode.OK:
                 return {"by": "", "trouble": str(code)}
         return {"by": ""}

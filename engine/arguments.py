@@ -157,7 +157,7 @@ def _add_layout(parser):
     parser.add_argument(
         "--shard", type=int, default=0, help="for HSDP, the GPUs that share one copy of the state (all)"
     )
-    parser.add_argument("--micro-batch", type=int, default=1)
+    parser.add_argument("--micro-batch", type=int, default=1, help="sequences in a micro-batch (1)")
     parser.add_argument(
         "--recompute",
         default="none",
@@ -250,7 +250,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
     _add_constraints(sub)
     sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
-    sub.add_argument("--tp", type=int, default=1)
+    sub.add_argument("--tp", type=int, default=1, help="tensor parallel ranks (1)")
     sub.add_argument("--pp", type=int, default=1, help="pipeline stages (1)")
     sub.add_argument("--dp", type=int, default=1, help="groups of GPUs that share a mixture's experts (1)")
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
@@ -303,7 +303,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--interval-s", type=float, help="time between checkpoints (Young's optimum)")
     sub = command("cost", "what a run costs, and whether the budget allows it")
     sub.add_argument("--gpu", required=True)
-    sub.add_argument("--gpus", type=int, default=1)
+    sub.add_argument("--gpus", type=int, default=1, help="how many (1)")
     sub.add_argument("--hours", type=float, help="duration of the run; or give --model and --tokens")
     sub.add_argument("--model", help="a key of the catalogue")
     sub.add_argument("--tokens", type=float, help="tokens that the model is trained on")

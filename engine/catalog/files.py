@@ -36,7 +36,7 @@ def read(name: str | Path) -> dict:
 def _not_toml(name: str | Path, lines: list[str], words: str) -> str:
     """Of a fault that tomllib found: its line first, and the key that stands twice."""
     found = AT.search(words)
-    line = int(found["line"] or len(lines)) if found else 1
+    line = int(found["line"]) if found and found["line"] else len(lines)
     written = lines[line - 1].strip() if line <= len(lines) else ""
     if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate")):
         fault = f"{written.partition('=')[0].strip()} stands twice; each key and each heading may stand once"

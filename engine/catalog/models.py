@@ -633,7 +633,7 @@ class Together:
         self._several = list(several)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or any(not hasattr(one, name) for one in self._several):
+        if name.startswith("_"):
             raise AttributeError(name)
         return together([getattr(one, name) for one in self._several])
 

@@ -259,7 +259,7 @@ def refused(job: Spec, a: ChosenLayout) -> Real:
             for ways in (1.0 + 0.0 * a.tp, a.tp)
         )
         experts = experts | (named & ~(whole | cut))
-        if able.whole_key_heads:
+        if able.cuts_models:
             heads = heads | (named & (job.model.kv_heads % a.tp != 0))
     return ops.where(stages, 0.0, ops.where(heads, 1.0, ops.where(experts, 3.0, 2.0)))
 

@@ -43,7 +43,6 @@ CAN = Ability(
     (),
     ("1f1b",),
     False,
-    False,
     (),
     "DeepSpeed docs/_pages/config-json.md: zero_optimization",
 )

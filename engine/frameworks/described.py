@@ -96,8 +96,3 @@ class Launch:
     unmodelled: tuple[Ignored, ...] = ()
     refused: tuple[Refused, ...] = ()
     faults: tuple[Fault, ...] = field(default=())
-
-    @property
-    def trains(self) -> bool:
-        """Whether the launch describes a training job: then it has a layout."""
-        return self.layout is not None

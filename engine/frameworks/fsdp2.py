@@ -27,7 +27,6 @@ class Fsdp2(Framework):
         (),
         ("1f1b",),
         False,
-        False,
         (2, 3),
         "torch.distributed.fsdp.fully_shard: reshard_after_forward, meshes of two dimensions",
     )

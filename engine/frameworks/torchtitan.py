@@ -86,7 +86,6 @@ CAN = Ability(
     (3,),
     ("gpipe", "1f1b", "interleaved"),
     True,
-    True,
     (2, 3),
     "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
     "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values. It "

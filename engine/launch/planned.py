@@ -42,8 +42,8 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
     return estimate(model, at, job, min(found, key=lambda f: (f.cost, f.split)).layout)
 
 
-def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> ExportedRun:
-    """A layout of this launch as the exports take it."""
+def run_of(launch: Launch, layout: Layout) -> ExportedRun:
+    """A layout of this launch as the exports take it, for one step: how many there are no text says."""
     job, a = launch.job, layout
     if job is None:
         raise ValueError("a server has no layout to export")
@@ -58,7 +58,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> ExportedRun:
         schedules,
         job.global_batch,
         job.seq,
-        tokens or float(job.global_batch * job.seq),
+        float(job.global_batch * job.seq),
         float(launch.precision == "fp8"),
         job.software.loss,
         modules,

@@ -573,8 +573,8 @@ def inside(words: list[Word]) -> Word | None:
 def launched(words: list[Word]) -> tuple[Framework, Claim]:
     """The framework that is surest that a command starts it, and how sure it is."""
     texts = [word.text for word in words[:5000]]
-    keys = {text.split("=", 1)[0].lstrip("-").replace("-", "_") for text in texts if text.startswith("-")}
-    keys |= {text.split("=", 1)[0] for text in texts if "=" in text and not text.startswith("-")}
+    keys = {text.partition("=")[0].lstrip("-").replace("-", "_") for text in texts if text.startswith("-")}
+    keys |= {text.partition("=")[0] for text in texts if "=" in text and not text.startswith("-")}
     script = next((at + 1 for at, text in enumerate(texts) if text.endswith(".py")), 0)
     command = Command(texts, keys, script)
     found = [(each, each.claims(command)) for each in frameworks().values()]

@@ -136,7 +136,7 @@ def _objects(text: str, start: int, stop: int) -> list[tuple[int, int]]:
                 begun, inside = at + len(line), False
         elif line.rstrip() == "{" or line.startswith('{"'):
             found.append((begun, at))
-            begun, inside = at, line.rstrip() == "{" or line.rstrip()[-1] != "}"
+            begun, inside = at, not line.rstrip().endswith("}")
             if not inside:
                 found.append((begun, at + len(line)))
                 begun = at + len(line)

@@ -124,8 +124,6 @@ def ring_busy_share(ranks: Real, block: Real, order: Real) -> Real:
 
     Contiguous and causal: N/(2N−1) for long blocks, so towards a half. Zig-zag, or without a mask: 1.
     """
-    check.whole(ranks=ranks)
-    check.positive(block=block)
     waited = step_pairs(0, ranks, block, order) + (ranks - 1) * step_pairs(1, ranks, block, order)
     return mean_pairs(ranks, block, order) / waited
 

@@ -109,7 +109,13 @@ class Bill(printing.Printed):
     @property
     def dollars(self) -> float:
         """GPU-hours × price × (1 + overhead)."""
-        return float(run_dollars(self.gpu_hours, self.dollars_per_gpu_hour, self.overhead_share))
+        return float(
+            run_dollars(
+                self.gpu_hours,
+                overhead_share=self.overhead_share,
+                dollars_per_gpu_hour=self.dollars_per_gpu_hour,
+            )
+        )
 
     @property
     def over_budget_dollars(self) -> float:

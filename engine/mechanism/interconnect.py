@@ -79,11 +79,10 @@ def _fastest_s(link_hops, network_hops, inside_s, across_s, net: Wires) -> Real:
 
 def _box_rate(rates, ranks, net: Wires):
     """The rate inside a box for this many of its GPUs, or of a torus for this many chips."""
-    some = ops.maximum(ranks, 2.0)
     return ops.choose(
         net.torus.axes > 0.0,
-        lambda: torus.span(some, net.torus).links * net.torus.bytes_per_s,
-        lambda: exchange.of_ranks(rates, some),
+        lambda: torus.span(ranks, net.torus).links * net.torus.bytes_per_s,
+        lambda: exchange.of_ranks(rates, ranks),
     )
 
 
@@ -95,21 +94,19 @@ def _boxed(ranks, per_node, inside, across):
 
 def _gather_in_box_s(buffer_bytes, ranks, net: Wires):
     """An AllGather or ReduceScatter inside one box: on a torus, or as it was measured."""
-    some = ops.maximum(ranks, 2.0)
     return ops.choose(
         net.torus.axes > 0.0,
-        lambda: torus.gather_s(buffer_bytes, some, net.torus),
-        lambda: exchange.gather_s(buffer_bytes, some, net.box),
+        lambda: torus.gather_s(buffer_bytes, ranks, net.torus),
+        lambda: exchange.gather_s(buffer_bytes, ranks, net.box),
     )
 
 
 def _all_reduce_in_box_s(buffer_bytes, ranks, net: Wires):
     """An AllReduce inside one box: on a torus, or as it was measured."""
-    some = ops.maximum(ranks, 2.0)
     return ops.choose(
         net.torus.axes > 0.0,
-        lambda: torus.all_reduce_s(buffer_bytes, some, net.torus),
-        lambda: exchange.all_reduce_s(buffer_bytes, some, net.box, net.sums_in_switch),
+        lambda: torus.all_reduce_s(buffer_bytes, ranks, net.torus),
+        lambda: exchange.all_reduce_s(buffer_bytes, ranks, net.box, net.sums_in_switch),
     )
 
 

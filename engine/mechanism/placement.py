@@ -32,14 +32,14 @@ VALUE_BYTES = 2.0  # bf16: activations, and gradients unless stated otherwise
 
 @dataclass(frozen=True)
 class Axis:
-    """A parallel axis and its place in the usual order, innermost first."""
+    """A parallel axis."""
 
     key: str
     name: str
-    index: int
 
 
-AXES = (Axis("tp", "Tensor", 0), Axis("ep", "Expert", 1), Axis("dp", "Data", 2), Axis("pp", "Pipeline", 3))
+# in the usual order, innermost first
+AXES = (Axis("tp", "Tensor"), Axis("ep", "Expert"), Axis("dp", "Data"), Axis("pp", "Pipeline"))
 
 
 class OfAxes(NamedTuple):

@@ -22,9 +22,9 @@ class Product:
     n: float
     splits_k: float
     splits_n: float
-    there: float = 1.0
-    casts_input: float = 1.0
-    casts_gradient: float = 1.0
+    there: float
+    casts_input: float
+    casts_gradient: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def summed(function, ranks):
                     raise Slip(
                         f"With {ranks} ranks, in step {step} rank {rank} sends chunk {chunk} to rank {to}, which has the part of rank {twice[0]} in it "
                         "already: it would be counted twice.",
-                        drawn(parts, to, chunk),
+                        drawn(parts, (to, chunk)),
                     )
                 parts[to][chunk] += passed[at][chunk - first]
     sent = [sum([each[2] - each[1] for each in plan if each]) for plan in plans]
@@ -177,7 +177,7 @@ def require_complete(parts, sent, folded, ranks):
             raise Slip(
                 f"With {ranks} ranks, rank {members[place]} has place {place} and has no complete chunk {place} in the end: the parts of {held} of {ranks} ranks "
                 "are in it. In each step it sends the half without its own chunk, and keeps the other.",
-                drawn(parts, members[place], place),
+                drawn(parts, (members[place], place)),
             )
         if sent[members[place]] > len(members) - 1:
             raise Slip(

@@ -63,13 +63,13 @@ def reduced(function, ranks):
                 raise Slip(
                     f"With {ranks} ranks, rank {rank} sends chunk {chunk} to rank {following} in step {before} and again in step {step}: "
                     f"the part of rank {twice[0]} would be counted twice.{better(came, rank, step)}",
-                    drawn(parts, following, chunk),
+                    drawn(parts, (following, chunk)),
                 )
             if twice:
                 raise Slip(
                     f"With {ranks} ranks, in step {step} rank {rank} sends chunk {chunk} to rank {following}, which has the part of rank "
                     f"{twice[0]} in it already: it would be counted twice.{better(came, rank, step)}",
-                    drawn(parts, following, chunk),
+                    drawn(parts, (following, chunk)),
                 )
         for rank in range(ranks):
             parts[(rank + 1) % ranks][chunks[rank]] += passed[rank]
@@ -85,19 +85,19 @@ def better(came, rank, step):
     )
 
 
-def drawn(parts, rank=-1, chunk=-1):
-    """The picture of each rank's chunks, with the number of ranks whose parts are in them; the chunk at which
-    a sum goes wrong is marked."""
+def drawn(parts, at=()):
+    """The picture of each rank's chunks, with the number of ranks whose parts are in them; the rank and
+    chunk ``at`` which a sum goes wrong are marked."""
     lines, count, chunks = [], len(parts), len(parts[0])
     for r in range(count):
         boxes = []
         for c in range(chunks):
-            held, wrong = len(parts[r][c]), r == rank and c == chunk
+            held, wrong = len(parts[r][c]), at == (r, c)
             look = "wrong" if wrong else "compute" if held == count else "link" if held > 1 else "plain"
             boxes.append(box(c, c + 1, f"✗ {held}" if wrong else held, look))
         lines.append((f"rank {r}", boxes))
     key = {"compute": "complete", "link": "a part of the sum", "plain": "only its own"}
-    if rank >= 0:
+    if at:
         key["wrong"] = "✗ where a part would be counted twice"
     return picture(lines, key, f"The {chunks} chunks of each rank, and how many ranks' parts are in each.")
 

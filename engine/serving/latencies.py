@@ -26,9 +26,9 @@ def felt(columns: dict) -> Felt:
     more = columns["output"] > 1
     tpot_s = (columns["last_s"] - columns["first_s"]) / ops.maximum(1.0, columns["output"] - 1.0)
     return Felt(
-        np.where(served, columns["first_s"] - columns["came_s"], -1.0 + 0 * columns["came_s"]),
-        np.where(served & more, tpot_s, -1.0 + 0 * columns["came_s"]),
-        np.where(served & more, columns["pause_s"], -1.0 + 0 * columns["came_s"]),
+        np.where(served, columns["first_s"] - columns["came_s"], -1.0),
+        np.where(served & more, tpot_s, -1.0),
+        np.where(served & more, columns["pause_s"], -1.0),
     )
 
 

@@ -36,8 +36,7 @@ class Ability:
     stages: tuple[int, ...]  # of ZeRO
     stages_of_a_pipeline: tuple[int, ...]  # … that work under one
     schedules: tuple[str, ...]  # that it runs with the fast kernels that the planner's times assume
-    cuts_models: bool  # or only shares their state
-    whole_key_heads: bool  # tensor ranks divide the key and value heads
+    cuts_models: bool  # or only shares their state; its tensor ranks then divide the key and value heads
     stages_in_copies: tuple[int, ...]  # of ZeRO, of whose state several copies can be kept (HSDP)
     source: str
     counts_ends: bool = False  # embedding and output count as layers, and every stage must get some
@@ -100,12 +99,11 @@ def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     if able.cuts_models:
         can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able, model.experts, a)
+        can = can & (model.attention.latent | (model.kv_heads % a.tp == 0))
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
         can = can & copies(able, a)
-    if able.whole_key_heads:
-        can = can & (model.attention.latent | (model.kv_heads % a.tp == 0))
     return can
 
 
@@ -163,7 +161,7 @@ class Constraints:
                 kept = kept & (column >= limits[0]) & (column <= limits[1])
         if able is not None and not able.cuts_models:
             kept = kept & np.all(every[:, :5] == 1, axis=1)
-        if able is not None and able.whole_key_heads and not model.attention.latent:
+        if able is not None and able.cuts_models and not model.attention.latent:
             kept = kept & (model.kv_heads % every[:, 0] == 0)
         return every[kept]
 

@@ -502,7 +502,7 @@ def _band(members: list[JudgedRun], everybody: list[JudgedRun], tail: float) -> 
     """The ends of a class without its tails, in logarithms drawn towards those of all runs of the kind where
     it has few."""
     own, common = ([run.ratio for run in some] for some in (members, everybody))
-    weight = 1.0 if len(members) == len(everybody) else len(own) / (len(own) + COMMON)
+    weight = len(own) / (len(own) + COMMON)
     ends = np.log(_quantiles(np.array(own or common), tail)), np.log(_quantiles(np.array(common), tail))
     return [rounded(float(end)) for end in np.exp(weight * ends[0] + (1.0 - weight) * ends[1])]
 

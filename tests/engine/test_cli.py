@@ -4,9 +4,11 @@ import contextlib
 import csv
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
+from argparse import SUPPRESS
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from hypothesis import strategies as st
 
 import engine
 from engine import catalog
-from engine.__main__ import main
+from engine.__main__ import COMMANDS, main
+from engine.arguments import parser
+from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[2]
 ESTIMATE = (
@@ -384,6 +388,22 @@ NASTY = [
     "4294967296",
     "0.5",
 ]
+
+
+@in_one_test("name", list(COMMANDS))
+def test_what_an_option_is_when_it_is_not_given_stands_in_its_help(name):
+    """At the end of it and in parentheses. A word says what no number, or 0, is taken for."""
+    for option in parser("").commands.choices[name]._actions:
+        if option.default == SUPPRESS or not option.option_strings:
+            continue
+        said = re.search(r"\(([^()]*)\)$", option.help or "")
+        default = ",".join(option.default) if isinstance(option.default, tuple) else option.default
+        if isinstance(default, str):
+            assert said and said[1] == default, option
+        elif default:
+            assert said and float(said[1].split(",")[0]) == default, option
+        elif said:
+            assert not re.fullmatch(r"[\d.]+", said[1]) or float(said[1]) == default, option
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -44,6 +44,10 @@ WRONG = {
         ),
         "what was summed before is lost",
     ),
+    "a largest that is at least 0": (
+        SOLUTION.replace("largest, total, weighted = -math.inf", "largest, total, weighted = 0.0"),
+        "ZeroDivisionError",
+    ),
     "the smallest for the largest": (
         SOLUTION.replace("score > largest", "score < largest").replace(
             "largest, total, weighted = -math.inf", "largest, total, weighted = math.inf"

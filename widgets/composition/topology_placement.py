@@ -16,7 +16,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 NODES_PER_LEAF, MOST_NODES, MOST_GPUS, MOST_NICS = 4.0, 16, 256, 128
 BATCH, SEQ = 512.0, 8192.0
 ROWS = [axis.name for axis in placement.AXES]
-AXIS_OPTIONS = {axis.key: (axis.name, float(axis.index)) for axis in placement.AXES}
+AXIS_OPTIONS = {axis.key: (axis.name, float(at)) for at, axis in enumerate(placement.AXES)}
 AXES = ["tensor", "expert", "data", "pipeline"]
 ROW_Y = np.array([3.25, 2.2, 1.15, 0.1])
 HUES = {"nowhere": "idle", "link": "link", "nic": "network", "spine": "network"}

@@ -127,7 +127,6 @@ CAN = Ability(
     (0, 1),
     ("1f1b", "interleaved"),
     True,
-    True,
     (1,),
     "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
     "interleaved 1F1B, layouts written out",

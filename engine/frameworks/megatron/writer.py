@@ -95,7 +95,7 @@ def _has_head_norms(model: Model) -> Truth:
     """Whether the parameters that a layer has beside the usual ones are a norm of the queries and one of the
     keys, over the width of a head."""
     kind = model.attention
-    return (kind.extra_params == 2 * kind.head_dim) & ~(kind.kv_lora > 0)
+    return (kind.extra_params == 2 * kind.head_dim) & (kind.kv_lora == 0)
 
 
 class Windows(NamedTuple):

@@ -154,7 +154,7 @@ def first_tokens(running: Real, unit: Unit, ask: Asked, tables: Tables) -> tuple
         beside=beside,
         read_s=read_s,
         full_s=step_s(beside + room, unit.table, tables) + read_s,
-        others=np.where(apart, 0.0, running / unit.steps * unit.fresh),
+        others=running / unit.steps * unit.fresh,
     )
     own = for_each(own_s, (ask.fresh, ask.pairs), reading, unit, tables)
     takes_s = for_each(keeps_busy_s, (own, ask.fresh, ask.pairs), reading, unit)

@@ -143,6 +143,37 @@ def test_every_gpu_of_the_catalogue_gets_an_answer(gpu):
     assert known.attention("prefill", gpu, "fp8").key.endswith(".fp8")
 
 
+@in_one_test(
+    "kind, bits, block, scale_bits",
+    [
+        ("bf16", 16, 1, 0),
+        ("fp8", 8, 1, 0),  # one scale for a whole tensor
+        ("nvfp4", 4, 16, 8),
+        ("w4a16_mxfp4", 4, 32, 8),
+        ("w4a8_mxfp4_mxfp8", 4, 32, 8),
+    ],
+)
+def test_an_expert_s_stored_weight_has_its_bits_and_a_part_of_its_block_s_scale(
+    kind, bits, block, scale_bits
+):
+    """32 values of MXFP4 share a scale of 8 bits (OCP Microscaling Formats 1.0, table 1), 16 of NVFP4."""
+    keys = [key for key in known.fitted()["constants"]["experts"] if key.split(".")[0] == kind]
+    assert keys
+    for key in keys:
+        found = known.known("experts", key, "b200").rates.weight_bytes
+        assert found == pytest.approx((bits + scale_bits / block) / 8)
+
+
+def test_a_cast_inside_of_the_product_reads_16_bits_and_writes_its_own():
+    """Those of a block format alone are cast there; of the operands, DeepSeek's 128 values of 8 bits have a
+    scale of 32 (arXiv:2412.19437, section 3.3), and NVIDIA's 16 of 4 bits have one of 8."""
+    rates = {kind: known.gemm("b200", kind).rates for kind in ("bf16", "fp8", "fp8_block", "nvfp4")}
+    cast = {kind: rate.quantised_bytes for kind, rate in rates.items()}
+    assert cast == {"bf16": 0, "fp8": 0, "fp8_block": 2 + 1, "nvfp4": 2 + 1 / 2}
+    read = {kind: rate.operand_bytes for kind, rate in rates.items()}
+    assert read == {"bf16": 2, "fp8": 1, "fp8_block": 1 + 4 / 128, "nvfp4": 1 / 2 + 1 / 16}
+
+
 def test_a_relative_is_in_the_catalogue_and_was_not_measured():
     for gpu, by in known.RELATIVES.items():
         assert gpu in catalog.all_gpus() and by in MEASURED and gpu not in MEASURED

@@ -131,6 +131,26 @@ def test_latent_attention_reads_the_cache_once_for_all_heads():
     )
 
 
+def test_a_repeated_step_finds_in_l2_what_fits_there():
+    """1000 tokens of 8 KV heads of 128 in bf16 are 4.096 MB: 4.096 µs from a memory of 1 TB/s, a quarter of
+    it from an L2 that is four times as fast. Half of an L2 holds all, three quarters of it half."""
+    at = attention.Decode(1e30, 1.0, 1e12, 1e30, 0.0, 0.0, 0.0, 0.0, warm=4.0, packs_always=1.0)
+    read = 4.096e6
+    for l2_bytes, share in ((0.0, 1.0), (read, 1.0), (read / 0.75, 0.5 + 0.5 / 4), (2 * read, 1 / 4)):
+        found_s = attention.decode_s(1.0, 1000.0, 32.0, 8.0, 128.0, at, l2_bytes=l2_bytes)
+        assert found_s == pytest.approx(share * 4.096e-6)
+
+
+def test_serving_writes_new_keys_and_values_into_the_cache_after_reading_them():
+    """8 KV heads of 128 dimensions are 1024 keys and 1024 values a token: read in 2 bytes each, 4096 bytes,
+    and written in the bytes of the cache."""
+    rates = known.attention("prefill", "h100-sxm").rates
+    of = (2.0, 512.0, 32.0, 8.0, 128.0, rates)
+    for cache_bytes, moved in ((2.0, 4096 + 4096), (1.0, 4096 + 2048)):
+        extra_s = attention.prefill_s(*of, cache_bytes=cache_bytes) - attention.fused_s(*of)
+        assert extra_s * rates.write_bytes_per_s == pytest.approx(2 * 512 * moved)
+
+
 def test_half_of_the_ramp_is_paid_at_the_length_that_is_said():
     """Prefills are padded to tiles of 64: 1,000 tokens are 1,024, which pay 1024 / 2024."""
 

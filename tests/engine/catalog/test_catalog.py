@@ -2,6 +2,7 @@
 
 import json
 import re
+from statistics import median
 
 import numpy as np
 import pytest
@@ -175,6 +176,42 @@ def test_gaudi_3_has_a_quarter_of_its_bf16_in_wider_formats_and_in_fp16():
     assert gaudi.tf32_flops_per_s == quarter and gaudi.fp16_flops_per_s == quarter
 
 
+@in_one_test(
+    "key, precision, pflops, hbm_gb, tb_per_s, mib",
+    [
+        ("tpu-v7", "fp8", 4.614, 192, 7.37, 128),
+        ("tpu-8t", "fp4", 12.6, 216, 6.5, 128),
+        ("tpu-8i", "fp4", 10.1, 288, 8.6, 384),
+    ],
+)
+def test_a_tpu_is_as_announced(key, precision, pflops, hbm_gb, tb_per_s, mib):
+    """Google's blog and SemiAnalysis, April 2026."""
+    tpu = catalog.gpu(key)
+    assert getattr(tpu, f"{precision}_flops_per_s") == pflops * 1e15
+    assert (tpu.hbm_bytes, tpu.l2_bytes) == (hbm_gb * 1e9, mib * 2**20)
+    assert tpu.hbm_bytes_per_s == pytest.approx(tb_per_s * 1e12, rel=0.005)
+
+
+@in_one_test(
+    "key, precision, flops",
+    [
+        ("tpu-v4", "bf16", 1.1e18),
+        ("tpu-v6e", "bf16", 234.9e15),
+        ("tpu-v7", "fp8", 42.5e18),
+        ("tpu-8t", "fp4", 121e18),
+    ],
+)
+def test_a_pod_of_tpus_has_the_peak_that_google_prints(key, precision, flops):
+    tpu = catalog.gpu(key)
+    assert tpu.gpus_per_node * getattr(tpu, f"{precision}_flops_per_s") == pytest.approx(flops, rel=0.03)
+
+
+@in_one_test("gpu", [g for g in catalog.all_gpus().values() if g.key.startswith("tpu")], ids=lambda g: g.key)
+def test_fp32_is_a_sixth_of_a_tpu_s_bf16(gpu):
+    """XLA makes an fp32 product of six in bf16."""
+    assert gpu.fp32_flops_per_s == pytest.approx(gpu.bf16_flops_per_s / 6, rel=2e-3)
+
+
 # KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
 @pytest.mark.parametrize(
     ("kib", "keys"),
@@ -318,6 +355,12 @@ def test_a_peak_the_chip_lacks_is_refused_and_named():
         a100.peak_flops_per_s("hbm_bytes")
 
 
+def test_at_an_mfu_a_gpu_reaches_this_share_of_its_peak():
+    """40 % of an H100's 989 TFLOP/s; an A100 has no fp8, and computes it in bf16."""
+    assert hardware.achieved_flops_per_s(catalog.gpu("h100-sxm"), 0.4) == pytest.approx(395.6e12)
+    assert hardware.achieved_flops_per_s(catalog.gpu("a100-80"), 0.5, "fp8") == pytest.approx(156e12)
+
+
 def test_fallback_is_the_next_wider_format_and_says_so():
     v100, a100 = catalog.gpu("v100"), catalog.gpu("a100-80")
     assert hardware.peak_with_fallback(v100, "bf16") == 125e12
@@ -412,6 +455,16 @@ def test_price_is_the_latest_known_and_names_those_it_has():
     for price in catalog.all_prices().values():
         assert price.gpu in catalog.all_gpus() and re.fullmatch(r"\d{4}-\d{2}", price.date)
         assert price.terms in ("on demand", "spot", "contract")
+
+
+@in_one_test(
+    "price", [p for p in catalog.all_prices().values() if p.terms != "on demand"], ids=lambda p: p.key
+)
+def test_what_may_be_taken_back_or_binds_for_a_year_costs_less(price):
+    """Than the middle of what was asked in the same year for the same GPU on demand."""
+    asked = [p for p in catalog.all_prices().values() if p.gpu == price.gpu and p.terms == "on demand"]
+    same_year = [p.dollars_per_hour for p in asked if p.date[:4] == price.date[:4]]
+    assert price.dollars_per_hour < median(same_year)
 
 
 # -- models --------------------------------------------------------------------------------------------------
@@ -633,6 +686,17 @@ def test_a_choice_among_recipes_offers_those_of_any_model():
     left_out = set(catalog.all_recipes()) - set(catalog.uniform_recipes())
     assert left_out == {"muon", "muon-fp32-grads", "shampoo", "soap", "nvfp4"}
     assert {catalog.recipe(key).matrices.steps for key in ("muon", "muon-fp32-grads")} == {5}
+
+
+@in_one_test("recipe", catalog.all_recipes().values(), ids=lambda recipe: recipe.key)
+def test_a_weight_stands_somewhere_in_32_bits(recipe):
+    """As it is, or as a master copy. FP8-LM and the Ultra-Scale Playbook keep a master of 16 bits."""
+    if recipe.weight_bytes == 4:
+        assert recipe.master_bytes == 0
+    else:
+        assert recipe.master_bytes == (2 if recipe.key in ("fp8-lm", "fp8-nanotron") else 4)
+    if recipe.matrices:  # and AdamW for the rest, in fp32
+        assert (recipe.momentum_bytes, recipe.variance_bytes) == (4, 4)
 
 
 def test_what_is_sent_of_a_weight():

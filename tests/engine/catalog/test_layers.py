@@ -5,9 +5,10 @@ import pytest
 
 import engine
 from engine import catalog
+from engine.base import check
 from engine.catalog import models
 from engine.catalog.layers import DenseMlp, ExpertsMlp, GroupedAttention, LatentAttention, LayerGroup, Window
-from engine.catalog.models import Model
+from engine.catalog.models import Model, ModelSizes
 from engine.mechanism import flops, memory
 from engine.mechanism.shape import shape
 from tests.cases import in_one_test
@@ -42,6 +43,19 @@ EXPERT = 3 * 64 * 64
         (LATENT, DENSE, LATENTS + MLP, LATENTS + MLP, 32 + 4),
         (LATENT | {"q_lora": 24}, DENSE, *[LATENTS - 64 * 128 + 24 * (64 + 128) + 24 + MLP] * 2, 36),
         (GROUPED, EXPERTS, ATTENTION + 8 * EXPERT + UNROUTED, ATTENTION + 2 * EXPERT + UNROUTED, 64),
+        (
+            GROUPED,
+            EXPERTS | {"router_bias": True},
+            *[ATTENTION + n * EXPERT + UNROUTED + 8 for n in (8, 2)],
+            64,
+        ),
+        # of two matrices up, and of one down, in each expert and in the shared one; and of each choice
+        (
+            GROUPED,
+            EXPERTS | {"biases": True},
+            *[ATTENTION + n * (EXPERT + 2 * 64 + 64) + UNROUTED + 2 * 48 + 64 + 8 for n in (8, 2)],
+            64,
+        ),
         (GROUPED, DENSE | {"gated": False}, *[ATTENTION + 2 * 64 * 256] * 2, 64),
     ],
 )
@@ -192,6 +206,31 @@ def test_models_taken_together_have_all_kinds_of_layers():
         lambda model: shape(model).kv_width,
     ):
         assert np.allclose(function(together), [function(model) for model in each], rtol=1e-13)
+
+
+def test_of_sizes_in_an_array_each_kind_has_the_layers_that_the_numbers_have():
+    """12 layers: of the eight behind four dense ones every second has experts, and six or none have a window.
+    Where these stand is not known of an array; as many as may be have both."""
+    sizes = dict(hidden=64, heads=8, kv_heads=2, head_dim=16, ffn=256, experts=8, top_k=2, expert_ffn=64)
+    more = dict(window=32, first_dense_layers=4, moe_every=2)
+    layers, windowed = np.array([12.0, 12.0]), np.array([6.0, 0.0])
+    with check.trusted():
+        groups = ModelSizes(layers=layers, windowed_layers=windowed, **sizes, **more).groups()
+    counts = {(group.window is not None, group.mlp.family): list(group.count) for group in groups}
+    dense, experts = DenseMlp.family, ExpertsMlp.family
+    assert counts == {
+        (False, dense): [12 - 6 - 4 + 4, 12 - 4],
+        (False, experts): [0, 4],
+        (True, dense): [2, 0],
+        (True, experts): [4, 0],
+    }
+
+
+@in_one_test("model", catalog.all_models().values(), ids=lambda m: m.key)
+def test_a_mixture_says_how_wide_its_shared_experts_are_or_has_none(model):
+    for group in model.layers:
+        if isinstance(group.mlp, ExpertsMlp):
+            assert (group.mlp.shared_experts > 0) == (group.mlp.shared_width > 0)
 
 
 def test_a_model_needs_layers():

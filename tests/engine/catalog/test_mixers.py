@@ -79,6 +79,42 @@ def test_an_indexer_adds_its_weights_its_key_and_its_reading():
     assert model.layers[0].attention.decoding(10.0).flops == 2 * 8 * 68 * 10
 
 
+def test_a_whole_sequence_moves_its_values_and_a_state_for_each_chunk():
+    """Queries, keys, values and results in 16 bits, and every 64 tokens a state in fp32, read and written. A
+    delta rule's 16 queries and keys, 64 values and results; of a state space's 32 channels in, gate and out,
+    and 2·16 written and as many read, or one group's beside Mamba's own scan, which keeps its state."""
+    delta, mamba, first = (
+        one(table).layers[0].attention.reading(640.0)
+        for table in (DELTA, MAMBA, MAMBA | {"groups": 1, "step_rank": 4})
+    )
+    assert delta.moved_bytes == 640 * (2 * (16 + 16 + 64 + 64) + 2 * 4 * (4 * 8 * 16) / 64)
+    assert mamba.moved_bytes == 640 * (2 * (3 * 32 + 32 + 32) + 2 * 4 * (32 * 16) / 64)
+    assert first.moved_bytes == 640 * 2 * (3 * 32 + 16 + 16)
+    # 8 heads: 4 · 4 · 16 for the state, and 2 · 64 · (16 + 4) within the chunk; 6 for each of Mamba's values
+    assert mamba.flops == 640 * 8 * (4 * 4 * 16 + 2 * 64 * 20)
+    assert first.flops == 640 * 6 * 32 * 16
+
+
+def test_of_a_whole_sequence_what_was_picked_is_read_and_all_is_scored():
+    """Of 64 tokens the first 16 see 8 on average, the others 16: 14. Each is scored against 32."""
+    work = one(INDEXED).layers[0].attention.reading(64.0)
+    assert work.flops == 64 * 14 * 2 * 8 * ((12 + 4) + 10)
+    assert work.repeated_flops == 64 * 32 * 2 * 2 * 8
+
+
+GROUPED = {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16}
+KINDS = (GROUPED, PLAIN_LATENT, INDEXED, DELTA, KDA, LIGHTNING, MAMBA, MAMBA | {"groups": 1, "step_rank": 4})
+
+
+@in_one_test("table", KINDS)
+def test_what_the_layer_s_norm_has_written_is_not_cast_to_8_bits(table):
+    """The norm writes it in 8 bits. In a layer 416 wide, a product that reads 416 values reads that."""
+    group = {"count": 1, "attention": table, "mlp": DENSE}
+    model = models.described("x", "X", hidden=416, vocab=100, groups=[group])
+    cast = [one.casts_input for one in model.layers[0].attention.projections if one.k == 416]
+    assert cast and not any(cast)
+
+
 def test_a_layer_that_reuses_an_index_has_no_indexer():
     shared = {key: value for key, value in INDEXED.items() if key != "indexer"}
     model = one(shared)
@@ -214,6 +250,38 @@ def test_a_contradiction_is_one_line_that_names_the_key(name, changes, words):
     config.get("text_config", config).update(changes)
     with refused(*words):
         config_json.model(json.dumps(config))
+
+
+SPARSE = {
+    "model_type": "minimax_m3",
+    "num_hidden_layers": 4,
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "vocab_size": 32000,
+    "layer_types": ["full_attention", *["minimax_m3_sparse"] * 3],
+}
+
+
+@in_one_test(
+    "keys, top",
+    [
+        ({}, (16 + 1) * 128),  # the blocks that the file does not name: 16 of 128 tokens, and the own
+        ({"index_block_size": 64, "index_topk_blocks": 8, "index_local_blocks": 2}, (8 + 2) * 64),
+        ({"index_local_blocks": 0}, 16 * 128),
+        ({"sparse_attention_config": {"sparse_block_size": 64, "sparse_local_block": 0}}, 16 * 64),
+        ({"sparse_attention_config": {"sparse_topk_blocks": 4, "sparse_local_block": 3}}, (4 + 3) * 128),
+    ],
+)
+def test_sparse_blocks_are_the_picked_and_the_latest(keys, top):
+    """In the words of MiniMax-M3's file, which are a table of their own, and in those of transformers, which
+    writes them beside the others."""
+    model = config_json.model(json.dumps(SPARSE | keys))
+    full, sparse = model.layers
+    assert (full.count, sparse.count) == (1, 3)
+    assert sparse.attention.top == top and sparse.attention.over == full.attention
 
 
 def test_a_file_with_infinity_is_read():

@@ -54,6 +54,7 @@ from tests.said import refused
         ("Qwen/Qwen2.5-VL-7B-Instruct-AWQ", "qwen2.5-vl-7b"),
         ("Qwen/Qwen3-VL-30B-A3B-Instruct-FP8", "qwen3-vl-30b-a3b"),
         ("meta-llama/Llama-3.2-11B-Vision-Instruct", "llama3.2-11b-vision"),
+        ("somebody/Llama-3.1-8B-Instruct-2611", "llama3.1-8b"),  # a month, as makers write it
     ],
 )
 def test_a_name_that_people_use(name, key):
@@ -81,6 +82,8 @@ def test_no_two_entries_have_a_name_in_common():
 def test_an_unknown_name_is_refused_with_those_that_begin_like_it_first():
     with refused("qwen3.5-397b-a17b, qwen3.5-122b-a10b"):
         engine.model("qwen3.5")
+    with refused("model must be a key"):  # no month, and so no word that may be left out
+        engine.model("llama-3.1-8b-26110")
     with refused("model must be a key", "got 'no-such-model'"):
         engine.model("no-such-model")
 

@@ -66,6 +66,7 @@ def test_every_entry_of_the_catalogue_can_be_parsed():
 
 
 # -- what files say ------------------------------------------------------------------------------------------
+COMPRESSED = {"quant_method": "compressed-tensors", "ignore": ["lm_head"]}
 INT4 = {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}
 NF4 = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True}
 LAYERS = [f"model.layers.{i}.self_attn" for i in range(4)]
@@ -79,6 +80,14 @@ KEEPS = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", "re:.*mlp\\.(ga
         ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, "experts mxfp4"),
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "rest awq"),
         ({"quant_method": "gptq", "bits": 8}, "rest int8"),
+        *(
+            ({**COMPRESSED, "config_groups": {"group_0": {"weights": weights}}}, kind)
+            for weights, kind in [
+                ({"num_bits": 8, "type": "float", "strategy": "channel"}, "rest fp8"),  # FP8_DYNAMIC
+                ({"num_bits": 8, "type": "int", "strategy": "channel"}, "rest int8"),  # W8A8
+                ({"num_bits": 4, "type": "float", "group_size": 16}, "rest nvfp4"),
+            ]
+        ),
         (
             {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_use_double_quant": True},
             "rest nf4-double",

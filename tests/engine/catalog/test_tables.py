@@ -151,7 +151,7 @@ def test_a_host_s_memory_is_that_of_its_channels():
 
 def test_a_port_carries_what_its_name_says():
     """Gb/s over eight; of several ports together. Latencies are NCCL's for the kind of wire, or a torus's
-    microsecond."""
+    microsecond; of a network 2.7 µs for small and 4 µs for medium messages (LL and LL128 in tuning.cc)."""
     ports = 0
     for link in catalog.all_links().values():
         several, one = re.match(r"(\d+) × (\d+) GbE", link.name), re.search(r"(\d+) Gb/s", link.name)
@@ -171,6 +171,7 @@ def test_a_port_carries_what_its_name_says():
         assert link.latency_s == {"PCIe": 5.7e-6, "ICI": 1e-6, "port": 9.6e-6}.get(kind, 3.4e-6)
         assert link.marketing_bytes_per_s in (link.bytes_per_s, 2 * link.bytes_per_s)
         assert link.short_s in (0.0, 2.7e-6) or link.key == "roce-200"  # of which a whole run was found
+        assert link.middle_s == (4e-6 if link.short_s == 2.7e-6 else 0.0)
     assert ports == 25
 
 
@@ -200,6 +201,13 @@ def test_sixteen_lanes_of_pcie(key, generation):
 )
 def test_a_fabric_is_so_many_links(key, links, rate):
     assert catalog.link(key).bytes_per_s == pytest.approx(links * rate)
+
+
+def test_in_a_mesh_each_gpu_has_wires_to_all_others_of_its_node():
+    """AMD's boards of eight, and Intel's, whose 21 ports are three to each of seven."""
+    meshes = {node.link.key: (node.gpus, node.link.peers) for node in catalog.all_nodes().values()}
+    eight = {"if-mi300x", "if-mi350x", "gaudi2-mesh", "gaudi3-mesh"}
+    assert {key: found for key, found in meshes.items() if found[1]} == dict.fromkeys(eight, (8, 7))
 
 
 def test_products_are_those_that_were_timed():

@@ -101,6 +101,21 @@ def test_dualpipe_as_in_its_published_figure():
     assert letters("dualpipe", 7, 8, 20).split() == mirrored  # the other end does the same with the other ten
 
 
+@pytest.mark.parametrize("together", [1.0, 0.75])
+def test_a_forward_of_one_direction_passes_beside_a_backward_of_the_other(together):
+    """The two cells with one border in DualPipe's figure: they begin and end together, after a part of both
+    times, and the figure draws one above the other."""
+    found = ran("dualpipe", 8, 20, times=(1.0, 1.0, 1.0), together=together)
+    blocks = rows(found, "stage", "kind", "batch", "beside", "start_s", "end_s")
+    assert all(end > start for *_, start, end in blocks)
+    pairs = [two for two in itertools.pairwise(blocks) if two[0][3] == 1]
+    lower = [block for block in blocks if block[3] == 2]
+    assert pairs and [second for _, second in pairs] == lower
+    for (stage, kind, batch, _, *span), (stage_2, kind_2, batch_2, _, *span_2) in pairs:
+        assert (stage, span) == (stage_2, span_2) and (kind, kind_2) == (FORWARD, BACKWARD)
+        assert (batch < 10) != (batch_2 < 10) and span[1] - span[0] == pytest.approx(together * (1 + 2))
+
+
 # -- V-schedules, against torch.distributed.pipelining -----------------------------------------------------
 def torchs_order(name, stage, p, m):
     """The order of one rank, as PyTorch's own class lists it: (letter, place, micro-batch); a pair of passes

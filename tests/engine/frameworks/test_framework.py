@@ -3,19 +3,20 @@ file is one more framework."""
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import engine
 from engine import catalog, frameworks
-from engine.frameworks import registry
+from engine.frameworks import registry, settings
 from engine.frameworks.framework import Framework
 from engine.frameworks.settings import Field
 from engine.launch import changes, planned, reading, shown
 from engine.launch.verdict import judged
 from engine.step.constraints import Constraints
-from engine.step.layout import Job, machine
+from engine.step.layout import Job, Layout, machine
 from tests.cases import in_one_test
 
 ROOT = Path(engine.__file__).parent
@@ -70,7 +71,10 @@ def test_a_framework_says_all_that_is_asked(key):
     """As the Protocol has it, and each key once."""
     framework = registry.frameworks()[key]
     assert Framework in type(framework).__mro__ and framework.place < Framework.place
-    assert all(isinstance(field, Field) for field in framework.fields.values())
+    kinds = (settings.WHOLE, settings.NUMBER, settings.FLAG, settings.TEXT)
+    for field in framework.fields.values():
+        assert isinstance(field, Field) and field.kind in kinds and re.fullmatch("[a-z_0-9 ]+", field.name)
+        assert field.name not in kinds
     assert not set(framework.fields) & set(framework.unmodelled)
     assert framework.__class__.__doc__ and framework.name
 
@@ -86,6 +90,17 @@ def test_a_key_stands_in_one_place(path):
     said = [text for text in texts if isinstance(text, str)]
     keys = {key for each in registry.frameworks().values() for key in each.fields if re.search("[-.]", key)}
     assert not [key for key in keys if said.count(key) > 1]
+
+
+@in_one_test("key, splits", [("megatron", True), ("torchtitan", False)])
+def test_whose_copies_of_the_state_split_a_context(key, splits):
+    """Megatron-LM's instances of its optimizer divide the ranks of data and contexts taken together;
+    torchtitan replicates over an axis of its own, inside of which whole contexts lie."""
+    zero = 1 if key == "megatron" else 3
+    one = Layout(64, cp=4, zero=zero, shard=8)  # eight ranks have two whole contexts of four …
+    able = Constraints(frameworks.able(key))
+    assert able.allows(catalog.model("llama3.1-8b"), one)
+    assert able.allows(catalog.model("llama3.1-8b"), replace(one, shard=2)) == splits  # … two have a half
 
 
 def test_a_toy_is_found_and_read(toy):

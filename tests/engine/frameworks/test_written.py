@@ -11,7 +11,7 @@ import pytest
 import engine
 from engine import catalog
 from engine.catalog.models import resized
-from engine.frameworks import deepspeed, torchtitan
+from engine.frameworks import deepspeed, registry, torchtitan
 from engine.frameworks.megatron import writer
 from engine.mechanism import memory
 from engine.step import cases, planner
@@ -127,6 +127,7 @@ def test_what_megatron_cannot_do_is_said():
         run("every second layer")
     )
     assert "#" not in writer.written(run("classic"))
+    assert "#" not in writer.written(run("zb-h2")._replace(pp=1))  # without a pipeline all schedules are one
     bloom = writer.written(run("classic")._replace(model=catalog.model("bloom-176b")))
     assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
     kimi = writer.written(run("latent experts")._replace(model=catalog.model("kimi-k2")))
@@ -205,9 +206,9 @@ def test_deepspeed_says_what_its_file_cannot_hold(name):
     assert deepspeed.written(run(name)) == deepspeed.CUT_ELSEWHERE
 
 
-@pytest.mark.parametrize("name", ["fsdp"])
-def test_deepspeed_reads_its_file(name):
-    known, here = DOCUMENTED["deepspeed"]["keys"], run(name)
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_deepspeed_reads_its_file(zero):
+    known, here = DOCUMENTED["deepspeed"]["keys"], run("fsdp")._replace(zero=zero)
     found = json.loads(deepspeed.written(here))
     assert not set(found) - set(known[""])
     for section in set(known) - {""}:
@@ -215,7 +216,16 @@ def test_deepspeed_reads_its_file(name):
     assert found["train_batch_size"] == (
         found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"] * here.dp
     )
-    assert found["zero_optimization"]["stage"] == here.zero
+    assert found["zero_optimization"]["stage"] == zero
+    assert found["zero_optimization"]["overlap_comm"] == (
+        zero > 0
+    )  # an option of ZeRO, not of plain replicas
+
+
+def test_pytorch_s_fully_shard_is_torchtitan_s_file_with_every_other_degree_one():
+    found = tomllib.loads(registry.frameworks()["fsdp2"].write(run("fsdp")))
+    degrees = {key: value for key, value in found["parallelism"].items() if key.endswith("degree")}
+    assert degrees.pop("data_parallel_shard_degree") == 64 and set(degrees.values()) == {1}
 
 
 def test_the_planner_s_run_is_the_winner():

@@ -72,6 +72,17 @@ def test_yaml(tree):
     }
 
 
+def test_of_a_line_of_yaml_the_value_is_edited_and_not_its_comment():
+    """A comment often says the number again."""
+    text = "batch: 2  # 2 fit, 4 do not\nkinds:\n  - 'a b' # or 'a b'\n"
+    entries, faults = yaml.read(Source("f", text))
+    assert not faults
+    assert [(text[: one.start], text[one.start : one.stop]) for one in entries] == [
+        ("batch: ", "2"),
+        (text[: text.index("'a")], "'a b'"),
+    ]
+
+
 def test_lists_and_one_line_maps():
     text = "a:\n- x\n- y\nb:\n  - k: 1\n    l: 2\n  - k: 3\nc: {d: 4, e: [5, 6]}\nf: [7, 8]\n"
     assert read(yaml, text) == {

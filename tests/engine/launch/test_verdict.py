@@ -257,6 +257,47 @@ def test_a_change_is_a_line_that_does_what_it_says(texts, gpu, gpus):
         assert report.changes[0].fits
 
 
+def test_a_change_that_is_not_enough_says_so():
+    """16 bytes of each of 70 billion weights fit into no eight GPUs, whatever is edited; those of 8 billion
+    do."""
+    for text, enough in ((TITAN, True), (TITAN.replace("8B", "70B"), False)):
+        changes = engine.check_launch(text.replace("full", "none"), "h100-sxm", 8).changes
+        assert changes
+        for change in changes:
+            assert change.fits == enough
+            assert shown.gained(change).endswith("still does not fit") == (not enough)
+
+
+def test_the_planner_s_text_is_of_one_step():
+    """How long to train no text says."""
+    assert "  --train-iters 1\n" in engine.check_launch(MEGATRON, "h100-sxm").best_text
+
+
+def test_texts_may_have_names_without_a_dictionary():
+    report = engine.check_launch([("run.sh", RUN), ("ds.json", DS)], "h100-sxm")
+    assert {one.file for one in report.settings} == {"run.sh", "ds.json"}
+
+
+def test_an_object_on_one_line_is_read_between_other_lines():
+    """As in an issue: the file of DeepSpeed, and behind it how it is started."""
+    report = engine.check_launch(f"{DS.replace(chr(10), '')}\n{RUN}\n", "h100-sxm")
+    assert not report.faults and (report.launch.layout.zero, report.launch.gpus) == (2, 8)
+
+
+@pytest.mark.parametrize(("longest", "words"), [(8192, "of 1024 + 256 tokens"), (512, "of 256 + 256 tokens")])
+def test_of_which_requests_a_server_s_rate_is_said(longest, words):
+    """Where the texts say nothing of them, and no more than the server takes at once."""
+    serves = f"vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len {longest}"
+    assert words in "\n".join(shown.lines(engine.check_launch(serves, "h100-sxm")))
+
+
+def test_stages_of_a_server_hold_a_part_of_the_weights_each():
+    """70.55 billion weights of two bytes over four tensor ranks and two stages."""
+    serves = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 -pp 2"
+    parts = engine.check_launch(serves, "h100-sxm").room.parts
+    assert parts["weights"] == pytest.approx(2 * 70.55e9 / 8, rel=0.01)
+
+
 def test_an_edited_text_read_again_is_the_change():
     """The first change of a script, made by hand, gives the same report."""
     before = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
@@ -356,6 +397,13 @@ def test_the_lines_name_everything():
         assert part in text
     assert "run.sh:4: tensor-model-parallel-size 8 → tp 8" in text
     assert all(len(line) < 400 for line in text.splitlines())
+
+
+def test_what_a_recipe_may_have_set_is_assumed_in_so_many_words():
+    """A recipe of Megatron Bridge has values of its own, which an override alone would show."""
+    text = "\n".join(shown.lines(engine.check_launch(BRIDGE, "h100-sxm")))
+    for part in ("pp 1: not overridden, and the recipe's own value is", "distributed True: as the library's"):
+        assert part in text
 
 
 def test_slurm_s_lines_and_heredocs_count():

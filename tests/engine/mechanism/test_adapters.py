@@ -4,7 +4,7 @@ import pytest
 
 from engine import catalog
 from engine.catalog import models
-from engine.mechanism import adapters, flops, memory
+from engine.mechanism import adapters, flops, matmul, memory
 from engine.mechanism.adapters import Adapter
 from engine.mechanism.shape import shape
 
@@ -49,6 +49,39 @@ def test_latent_attention_has_names_of_its_own():
     down = Adapter(1, ("q_a_proj", "kv_a_proj_with_mqa"))
     assert adapters.trained_parameters(DEEPSEEK, down) == 61 * (7168 + 1536 + 7168 + 576)
     assert adapters.trained_parameters(DEEPSEEK, Adapter(1, ("kv_b_proj",))) == 61 * (512 + 128 * 256)
+
+
+def test_without_a_latent_of_queries_they_have_one_matrix():
+    """DeepSeek-V2-Lite's config.json has q_lora_rank null: q_proj, 2,048 to 16 heads of 192."""
+    lite = catalog.model("deepseek-v2-lite")
+    assert adapters.trained_parameters(lite, Adapter(1, ("q_proj",))) == 27 * (2048 + 16 * 192)
+    names = [one.name for one in adapters.attention_matrices(lite.attention)]
+    assert names[:3] == ["q_proj", "kv_a_proj_with_mqa", "kv_b_proj"] and "q_a_proj" not in names
+
+
+def test_a_packed_base_is_unpacked_matrix_by_matrix():
+    """Llama 3.1 8B's largest is 4,096 × 14,336, 117 MB in 16 bits, on two tensor ranks half of it. A base in
+    16 bits is multiplied as it lies, and so is one in 8 bits where products take 8."""
+    sized = shape(LLAMA8)
+    for base in ("nf4", "nf4-double", "fp8"):
+        assert adapters.unpacked_bytes(sized, Adapter(base=base), 1.0) == 2 * 4096 * 14336
+        assert adapters.unpacked_bytes(sized, Adapter(base=base), 2.0) == 4096 * 14336
+    assert adapters.unpacked_bytes(sized, Adapter(), 1.0) == 0
+    assert adapters.unpacked_bytes(sized, Adapter(base="fp8"), 1.0, at_16_bits=False) == 0
+
+
+def test_unpacking_reads_each_weight_and_writes_it_in_16_bits():
+    """A layer of Llama 3.1 8B has 218,103,808 weights: in 4.5 bits read, in 16 written, forward and backward;
+    A and B take as long over either base."""
+    at, sized = matmul.chip(catalog.gpu("h100-sxm")), shape(LLAMA8)
+    plain, packed = (
+        adapters.layer_s(sized, Adapter(16, base=base), 4096.0, 1.0, 1.0, 1.0, 1.0, at)
+        for base in ("bf16", "nf4")
+    )
+    unpacking_s = 218_103_808 * (4.5 / 8 + 2) / at.memory_bytes_per_s
+    assert packed.forward_s - plain.forward_s == pytest.approx(unpacking_s)
+    assert packed.backward_s - plain.backward_s == pytest.approx(unpacking_s)
+    assert packed.weight_gradient_s == plain.weight_gradient_s
 
 
 def test_matrices_are_the_model_s_own():

@@ -125,6 +125,25 @@ def test_operators_and_sorting_cost_their_bytes():
     assert layer(128.0, sorts_rows=True) == layer(128.0)  # one expert a rank: nothing to sort
 
 
+def test_merging_two_hidden_states_is_a_product_and_backward_two_of_its_size():
+    """2h × h for each token: 4h² FLOPs forward; backward the gradients of the input and of the weight."""
+    size, at = shape(catalog.model("deepseek-v3")), matmul.chip(catalog.gpu("h100-sxm"))
+    forward_s, backward_s = compute.joined(size, 65536.0, 1.0, at)
+    assert 0.5 < 4 * 7168**2 * 65536 / 989e12 / forward_s < 1.0
+    assert backward_s / forward_s == pytest.approx(2.0, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("key", "share"), [("llama3-8b", 1 / 2), ("mixtral-8x7b", 0.0), ("deepseek-v3", 3 / (61 + 3))]
+)
+def test_a_recomputed_mlp_repeats_its_pair_of_a_layer_s_collectives(key, share):
+    """One of two pairs in a dense layer, none in a layer of experts, which has but the attention's: in
+    DeepSeek-V3 three of 61 + 3."""
+    size, at = shape(catalog.model(key)), matmul.chip(catalog.gpu("h100-sxm"))
+    found = compute.again(size, 4096.0, 4096.0, 8.0, 8.0, 1.0, 1.0, 1.0, True, ("mlp",), at)
+    assert found.tensor == pytest.approx(share)
+
+
 def test_experts_one_by_one_are_dense_layers():
     """Grok's, one of eight on a GPU with a quarter of its width, 8,192 rows: the products of a dense layer of
     that width, in 8 bits as in 16. Beside them 6 bytes of each of 8,192 values inside, and 27 of each value

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.calibration import DEFAULT, exchange, known
-from engine.mechanism import collectives, interconnect
+from engine.mechanism import collectives, interconnect, sequence, torus
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -131,6 +131,19 @@ def test_latency_rules_small_messages_and_trees_win_them():
     assert one_shot_s(65536.0, 8.0, 8.0, net) < ring_s(65536.0, 8.0, 8.0, net)
 
 
+def test_inside_a_box_a_tree_is_a_chain_up_and_down():
+    """A large buffer passes each wire twice, at the rate of gathering; a hop to each of seven others and
+    back."""
+    net, size = wires(H100), 2.0**36
+    rate = known.collective("h100-sxm").rates.gather_bytes_per_s[2]
+    assert tree_s(size, 8.0, 8.0, net) == pytest.approx(2 * size / rate, rel=0.01)
+
+
+def test_wires_are_printed_by_what_they_are_made_of():
+    said = repr(wires(H100))
+    assert "gpus_per_node=8" in said and "protocols" not in said and "hashed" not in said
+
+
 def test_ring_across_nodes_uses_their_nics_together():
     """8 ranks a node share 8 NICs: a ring of all of them is as fast as all NICs; one rank a node has its own
     NIC alone."""
@@ -212,6 +225,25 @@ def test_a_torus_is_no_switch():
     eight = all_gather_s(1e9, 8.0, 8.0, net)  # one ring, both ways round
     assert eight == pytest.approx(7 / 8 * 1e9 / (2 * per_link), rel=0.01)
     assert all_gather_s(1e9, 2.0, 2.0, net) == pytest.approx(0.5e9 / per_link, rel=0.01)
+
+
+def test_all_reduce_on_a_torus_starts_once_and_goes_there_and_back():
+    """Nothing but start-up and hops for an empty buffer: 4 × 4 × 4 chips have three half rings of two."""
+    at = torus.Torus(3.0, 4.0, 100e9, hop_s=1.0, start_s=10.0)
+    assert torus.gather_s(0.0, 64.0, at) == 10 + 6
+    assert torus.all_reduce_s(0.0, 64.0, at) == 10 + 2 * 6
+
+
+def test_keys_of_a_window_come_at_once_from_the_neighbour():
+    """Each of a rank's two chunks needs a window before it, at most what the others have; attention hides as
+    long as it takes, and one rank has all by itself."""
+    net = wires(H100)
+    many_s = send_s(2e9, False, net)
+    assert sequence.window_s(1e9, 8e9, 4.0, 1.0, 0.0, net) == many_s
+    assert sequence.window_s(1e9, 8e9, 4.0, 1.0, many_s / 4, net) == pytest.approx(many_s * 3 / 4)
+    assert sequence.window_s(1e9, 8e9, 4.0, 1.0, 2 * many_s, net) == 0.0
+    assert sequence.window_s(1e9, 0.5e9, 4.0, 1.0, 0.0, net) == send_s(1.5e9, False, net)
+    assert sequence.window_s(1e9, 8e9, 1.0, 1.0, 0.0, net) == 0.0
 
 
 def test_without_peer_to_peer_everything_goes_through_the_host():

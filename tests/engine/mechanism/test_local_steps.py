@@ -36,6 +36,7 @@ def test_what_shows_of_an_exchange():
     assert local_steps.mean_step_s(1.0, 100.0, 500, 20, 3) == pytest.approx(1.08)
     assert local_steps.mean_step_s(1.0, 100.0, 500, 20, 5) == 1.0
     assert local_steps.mean_step_s(1.0, 100.0, 500, hidden_steps=500) == 1.0
+    assert local_steps.mean_step_s(2.0, 100.0, 500, 20, 2) == pytest.approx(2 + 20 * (5 - 2 * 2) / 500)
 
 
 def test_bad_input_is_refused():

@@ -90,6 +90,15 @@ def test_gate_and_up_may_be_one_matrix():
     assert (4096, 28672) in [one[:2] for one in joined.all]
 
 
+def test_a_shared_expert_rises_from_the_hidden_state_and_falls_back_to_it():
+    """DeepSeek-V3, tables of config.json: 7,168 to 2,048 and back. Tensor ranks cut the narrow side."""
+    found = optimizers.matrices(catalog.model("deepseek-v3")).all
+    shared = [one for one in found if not one.routed and 2048 in one[:2]]
+    sides = {(*one[:2], one.cuts_inputs, one.cuts_outputs) for one in shared}
+    assert sides == {(7168, 2048, 0.0, 1.0), (2048, 7168, 1.0, 0.0)}
+    assert sum(one.count for one in shared) == pytest.approx(3 * 58 / 61)
+
+
 @pytest.mark.parametrize(
     "key", ["qwen3-next-80b-a3b", "deepseek-v4-flash", "nemotron-3-super", "gpt-oss-120b"]
 )

@@ -168,6 +168,11 @@ def test_the_default_run_keeps_three_scores_for_each_length_that_was_outgrown():
     assert cached - run["stuck_bytes"] > outgrown and run["stuck_bytes"] < 0.06 * cached
 
 
+def test_the_excess_is_a_share_of_what_was_allocated():
+    """30 GB reserved for 20 allocated is half as much again."""
+    assert allocator_replay.excess({"peak_reserved_bytes": 30e9, "peak_allocated_bytes": 20e9}) == 0.5
+
+
 def test_when_a_request_has_failed_all_that_is_still_cached_is_stuck():
     run = of_steps(12, 10240, 0.5, 8, 80e9, 0, 12)
     cached = run["last_reserved_bytes"] - run["last_allocated_bytes"]

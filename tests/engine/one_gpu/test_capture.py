@@ -52,6 +52,18 @@ def test_a_graph_is_issued_once_and_never_waits_again():
     assert found["began_s"][0] == 0 and np.isnan(found["began_s"][1:5]).all()
 
 
+def test_of_four_steps_both_graphs_have_a_graph_s_gaps():
+    """Two layers of five kernels of a second, that the CPU issues at once; compiled, of two kernels. Between
+    ten or four of them lie as many gaps less one, those of a stream or of a graph, whose launch takes 3 s."""
+    found = capture.four_steps(
+        [0], [1.0] * 5, [0], [0] * 5, [0], [1.0] * 2, [0], [0] * 2, 2, 0.0, 3.0, 3.0, 2
+    )
+    stream_s, graph_s = launch_costs.STREAM_GAP_S, launch_costs.GRAPH_GAP_S
+    assert stream_s > graph_s
+    expected = [10 + 9 * stream_s, 4 + 3 * stream_s, 3 + 10 + 9 * graph_s, 3 + 4 + 3 * graph_s]
+    assert found["total_s"] == pytest.approx(expected, abs=1e-9)
+
+
 def test_the_cpu_waits_where_the_queue_is_full():
     """1,200 kernels of 100 µs, issued every 1: launch number 1,025 waits for the first one's end, and so
     on."""
@@ -201,6 +213,10 @@ def test_bad_input_is_named():
         capture.counted("fast")
     with pytest.raises(ValueError, match="batch"):
         capture.kernels("eager", LLAMA, H100, 1, 0, 1024)
+    with pytest.raises(ValueError, match="context"):
+        capture.kernels("eager", LLAMA, H100, 1, 1, 0)
+    with pytest.raises(ValueError, match="small_s"):
+        capture.kernels("eager", LLAMA, H100, 1, 1, 1024, -1e-6)
 
 
 @pytest.mark.parametrize("batch", [1, 64, 512])

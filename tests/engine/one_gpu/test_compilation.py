@@ -106,6 +106,15 @@ def test_slower_code_never_pays():
     assert compilation.pays(1, OFF, 0.0588, 0.0187)
 
 
+def test_code_for_any_size_is_as_fast_unless_something_else_is_said():
+    """A tenth slower, 0.95 s, it saves nothing against 0.9 s of eager code; as fast, 0.864 s, it does."""
+    assert compilation.pays(6, ON, 0.9, 0.864) and not compilation.pays(6, ON, 0.9, 0.864, 1.1)
+    assert compilation.saving_s(6, ON, 0.9, 0.864) == pytest.approx(0.036)
+    assert compilation.break_even_steps(6, ON, 3.6, 0.9, 0.864) == 100
+    assert compilation.total_s(100, 6, ON, 3.6, 0.9, 0.864) == pytest.approx(3.6 + 86.4)
+    assert compilation.speed_up(1e9, 6, ON, 3.6, 0.9, 0.864) == pytest.approx(0.9 / 0.864, rel=1e-6)
+
+
 def test_it_broadcasts():
     steps = np.array([10.0, 1000.0, 1e6])
     total = compilation.total_s(steps, 14, OFF, 60.0, 0.0588, 0.0187)

@@ -105,6 +105,17 @@ def test_an_operator_is_never_shorter_than_the_shortest_kernel():
         assert times[0] == launch_costs.SHORTEST_S and np.all(np.diff(times) >= 0)
 
 
+def test_products_and_additions_that_were_timed_are_told_apart():
+    """NVIDIA's log is of products alone. Of a product of sides n a kernel takes 2n³ FLOPs, and of a matrix
+    that is added to itself it reads n² values of 2 bytes and writes as many; an H200 has 989 TFLOP/s and 4.8
+    TB/s at the most."""
+    assert "products, NVIDIA's sample log" in {one.who for one in dispatch.timed("matmul")}
+    assert {one.who for one in dispatch.timed("add")} == {"measured"}
+    for kind, least_s in (("matmul", lambda n: 2 * n**3 / 989e12), ("add", lambda n: 4 * n**2 / 4.8e12)):
+        largest = [one for one in dispatch.timed(kind) if one.kernel_s and one.side == 8192]
+        assert largest and all(1 < one.kernel_s / least_s(8192) < 2.5 for one in largest)
+
+
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="values"):
         dispatch.add_s(0.0, 3e12)

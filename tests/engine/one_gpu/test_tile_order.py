@@ -52,6 +52,12 @@ def test_a_stack_of_two_by_hand():
     assert roomy["b_state"][:2].tolist() == [RESTING, READ]
 
 
+def test_before_the_first_wave_all_is_away():
+    found = run(2, 2, 1, 1, 1, 3, 0)
+    assert (found["asked"], found["read"]) == (0, 0)
+    assert {*found["a_state"][:2], *found["b_state"][:2]} == {AWAY}
+
+
 def test_the_oldest_makes_room_not_the_first():
     """A0 B0 | A0 B1 | A1 B0 with room for three: when A1 comes, B0 is the oldest, so that B0 is read
     again."""

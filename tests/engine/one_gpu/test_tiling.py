@@ -75,6 +75,16 @@ def test_shares_of_a_budget():
 
 
 # -- the grid and its tail -----------------------------------------------------------------------------------
+def test_what_does_not_fit_into_registers_goes_out_and_back_in_each_step():
+    """A register has 4 bytes in each of a warp's 32 lanes; L1 takes 128 bytes a clock, there and back."""
+    tile, chip = Tile(256.0, 256.0, 64.0, 3.0, 8.0), H100
+    more = tiling.spilled(tile, chip)
+    assert more > 0
+    alone_s = 2 * 256 * 256 * 64 * chip.multiprocessors / chip.flops_per_s
+    extra_s = tiling.step_s(tile, chip) - alone_s
+    assert extra_s * chip.clock_hz == pytest.approx(2 * more * 4 * 32 * 8 / 128)
+
+
 def test_one_tile_too_many():
     assert tiling.busy_share(132.0, 132.0) == 1 and tiling.busy_share(133.0, 132.0) == pytest.approx(
         133 / 264

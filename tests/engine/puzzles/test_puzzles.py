@@ -1,12 +1,13 @@
 """The puzzles: each solution is right, each wrong answer gets the words that help; files at a shell."""
 
+import itertools
 import json
 
 import pytest
 
 from engine import puzzles
 from engine.__main__ import main
-from engine.puzzles import judging, puzzle_files
+from engine.puzzles import judging, puzzle_files, tiled_softmax
 from tests import wrong_answers
 from tests.cases import in_one_test
 
@@ -50,10 +51,15 @@ def test_a_wrong_answer_gets_the_words_that_help(name, slip):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_it_found_is_drawn(name):
-    """Of a solution always, and of some wrong answers; all of a picture lies on its axis, in a look."""
+    """Of a solution always, and of some wrong answers; all of a picture lies on its axis, in a look, and
+    nothing of a line over another part of it. Nothing of a solution is wrong."""
     puzzle, drawn = puzzles.puzzle(name), 0
     states = [tried(name, puzzle.SOLUTION, task)["drawn"] for task in ("run", "check")]
     assert all(states)
+    for state in states:
+        assert "wrong" not in {
+            box[3] for _, boxes in state.get("picture", {}).get("lines", []) for box in boxes
+        }
     states += [tried(name, code)["drawn"] for code, _ in wrong_answers.of(name).values()]
     for state in filter(None, states):
         drawn += 1
@@ -66,9 +72,68 @@ def test_what_it_found_is_drawn(name):
         )
         for line, boxes in picture["lines"]:
             assert line and len(line) <= 20
+            spans = sorted(box[:2] for box in boxes)
+            nested = name == "best_fit"  # there a block lies inside of the room that it is cut from
+            assert nested or all(one[1] <= other[0] for one, other in itertools.pairwise(spans))
             for start, end, text, look in boxes:
                 assert 0 <= start <= end and isinstance(text, str) and look in judging.LOOKS
     assert drawn >= 4
+
+
+def picture_of(name, code):
+    """The lines of what is drawn for an answer: name -> boxes, and its words."""
+    found = tried(name, code)
+    return dict(found["drawn"]["picture"]["lines"]), found["words"]
+
+
+def test_the_expert_whose_bias_is_wrong_is_the_one_that_the_words_name():
+    for code, _ in wrong_answers.of("balance_bias").values():
+        found = tried("balance_bias", code)
+        if not found["drawn"]:
+            continue
+        wrong = [line for line, boxes in found["drawn"]["picture"]["lines"] if boxes[0][3] == "wrong"]
+        assert len(wrong) == 1 and f"and {wrong[0]} has" in found["words"]
+
+
+def test_a_prompt_s_tokens_are_counted_and_a_written_one_is_not():
+    lines, _ = picture_of("fill_step", puzzles.puzzle("fill_step").SOLUTION)
+    looks = {(look, bool(text)) for boxes in lines.values() for _, _, text, look in boxes}
+    assert looks == {("compute", True), ("hbm", False)}
+
+
+def test_a_ring_marks_the_chunk_that_would_be_counted_twice():
+    lines, words = picture_of("ring_step", "def chunk_to_send(rank, ranks, step):\n    return rank\n")
+    wrong = [(line, box[0]) for line, boxes in lines.items() for box in boxes if box[3] == "wrong"]
+    assert len(wrong) == 1 and f"sends chunk {wrong[0][1]} to {wrong[0][0]} " in words
+
+
+def test_one_pass_that_runs_is_drawn_with_those_that_wait_for_ever():
+    """The first stage waits for the backward of its one forward, and the second begins with another one."""
+    stuck = (
+        "def one_forward_one_backward(stage, stages, micro_batches):\n    work = []\n"
+        "    for i in range(micro_batches):\n        at = i ^ 1 if stage else i\n"
+        "        work += [('F', at), ('B', at)]\n    return work\n"
+    )
+    found = tried("one_f_one_b", stuck)
+    assert "own" in (found["drawn"] or {}).get("give", {}), found["words"]
+
+
+def test_a_short_warm_up_is_told_when_the_first_backward_can_come():
+    """A forward of each stage takes the micro-batch to the last one: the time of four."""
+    code, _ = wrong_answers.of("one_f_one_b")["one forward too few"]
+    assert "cannot reach it before the time of 4:" in tried("one_f_one_b", code)["words"]
+
+
+def test_a_mean_outside_of_its_values_is_told_from_one_that_is_their_border():
+    tiles = (((1.0, 2.0),), ((0.0, 9.0), (0.0, 1.0)))
+    for found, outside in ((9.0, False), (9.5, True), (1.0, False), (0.5, True)):
+        assert tiled_softmax.why(tiles, found).startswith("No mean lies outside") == outside
+
+
+def test_the_last_token_is_looked_at_too():
+    lazy = puzzles.puzzle("route_tokens").SOLUTION.replace("return routed", "return [*routed[:-1], []]")
+    found = tried("route_tokens", lazy)
+    assert not found["right"] and "Token 7 of 8" in found["words"]
 
 
 ODD = ("None", "1", "'x'", "[]", "[None]", "{}", "object()", "[[]]", "float('nan')", "[1, 2, 3]", "'日本🎉'")
@@ -88,6 +153,11 @@ def test_whatever_comes_back_is_answered_in_words(name, value):
 AWKWARD = {
     "a syntax error": ("def f(\n", "Python cannot read this line", 1),
     "an error": ("def f(*all):\n    return 1 / 0\n", "ZeroDivisionError", 2),
+    "an error in a call": (
+        "def g(x):\n    return 1 / x\n\n\ndef f(*all):\n    return g(0)\n",
+        "ZeroDivision",
+        2,
+    ),
     "recursion": ("def f(*all):\n    return f(*all)\n", "calls itself without end", 2),
     "prints without end": (
         "def f(*all):\n    while True:\n        print(1)\n",
@@ -157,3 +227,4 @@ def test_endless_and_deadly_files_are_ended(tmp_path, monkeypatch):
         file.write_text(code, encoding="utf-8")
         found = puzzle_files.judged("ring_step", file)
         assert not found["right"] and words in found["words"]
+        assert found["line"] == 0 and puzzle_files.lines(found) == [f"not yet: {found['words']}"]

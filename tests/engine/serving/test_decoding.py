@@ -76,6 +76,15 @@ def test_heads_of_their_own_by_hand():
     assert copied.user_bytes == pytest.approx(4 * alone.user_bytes)  # 16 ranks hold 8 heads twice, or 64 once
 
 
+def test_several_cases_are_each_one_s_own():
+    """Every head with a cache of its own, in fp8, beside the usual one in 16 bits."""
+    found = decoding.rooms(LLAMA70, H100.gpu, 8192, [(8, 2.0, 2.0, 0), (8, 1.0, 1.0, 1)])
+    usual = decoding.room(LLAMA70, H100.gpu, 8, 8192, 2.0, 2.0)
+    own = decoding.room(LLAMA70, H100.gpu, 8, 8192, 1.0, 1.0, head_copies=8.0)
+    assert found.user_bytes.tolist() == [usual.user_bytes, own.user_bytes]
+    assert own.user_bytes == pytest.approx(8 / 2 * usual.user_bytes)
+
+
 # -- a fleet -------------------------------------------------------------------------------------------------
 def test_a_full_replica_is_that_of_inference():
     """Users as many as asked for: the step at the mean context, and of each prefill one part in

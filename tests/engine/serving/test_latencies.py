@@ -7,6 +7,7 @@ from engine import catalog
 from engine.serving import latencies, step_costs, under_traffic
 from engine.serving.under_traffic import Service, Traffic
 from engine.step.layout import machine
+from tests.said import refused
 
 H100, LLAMA = machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
 STEPS = step_costs.costs(LLAMA, H100, 4, prompt=2048)
@@ -18,6 +19,11 @@ def test_targets_are_met_by_all_by_some_and_by_none():
     middle = latencies.percentile(felt.ttft_s, 0.5)
     assert latencies.attained(felt, 1e9, 1e9, 100) == 1 and latencies.attained(felt, 1e-9, 1e9, 100) == 0
     assert latencies.attained(felt, middle, 1e9, 100) == pytest.approx(0.5, abs=0.02)
+
+
+def test_an_attainment_is_of_some_requests():
+    with refused("requests", "greater than 0"):
+        latencies.attained(latencies.Felt(*np.ones((3, 0))), 1.0, 1.0, 0)
 
 
 def test_a_single_token_has_no_time_between_tokens_and_a_refused_request_nothing():

@@ -8,12 +8,28 @@ from engine.serving import latencies, pools, queues, step_costs, under_traffic
 from engine.serving.inference import decode_step, prefill
 from engine.serving.under_traffic import Service, Traffic
 from engine.step.layout import machine
+from tests.said import refused
 
 H100, LLAMA = machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
 
 
 def test_equal_work_takes_half_of_the_gpus():
     assert pools.prefill_share(2.0, 2.0) == 0.5 and pools.prefill_share(1.0, 3.0) == 0.25
+
+
+def test_no_pool_does_nothing():
+    for prompt_s, output_s in ((0.0, 1.0), (1.0, 0.0)):
+        with refused("greater than 0"):
+            pools.prefill_share(prompt_s, output_s)
+
+
+def test_caches_go_over_400_gbit_per_s_unless_said_otherwise():
+    """1,024 tokens of Llama 2 7B, in which every head has keys of its own, are 537 MB: one replica reads for
+    another, and sends at most 93 prompts a second, though it reads more; two such wires carry more."""
+    asked = (catalog.model("llama2-7b"), H100, 8, 1024, 16, 60.0, 1.0, 2.0)
+    usual, twice = (pools.bargain(*asked, *wire).apart_per_s for wire in ((), (800e9 / 8,)))
+    assert usual == pytest.approx(400e9 / 8 / (1024 * 2 * 32 * 4096 * 2), rel=1e-6)
+    assert twice > usual
 
 
 def test_a_cache_sent_layer_by_layer_by_hand():

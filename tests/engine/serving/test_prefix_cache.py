@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from engine.serving import prefix_cache
 from engine.serving.prefix_cache import Chats, PrefixCache, Turn
+from tests.said import refused
 
 REQUESTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8).map(tuple), max_size=30)
 
@@ -62,6 +63,15 @@ def test_a_conversation_by_hand():
     assert prefix_cache.hits(trace, 1e9) == [0, 130, 160, 100]
     assert prefix_cache.hits(trace, 0) == [0, 0, 0, 0]
     assert prefix_cache.hits([Turn((1, 2, 3), 2)] * 2, 1e9) == [0, 1]  # the last token is computed anyway
+
+
+@pytest.mark.parametrize(
+    ("change", "count", "words"),
+    [(dict(chats=0), 4, "chats"), (dict(turns=0), 4, "turns"), ({}, 0, "count"), ({}, 1.5, "count")],
+)
+def test_a_trace_has_conversations_turns_and_requests(change, count, words):
+    with refused(words, "whole number"):
+        prefix_cache.turns(Chats(2, 2, 4, 2, 2)._replace(**change), count)
 
 
 def test_more_room_finds_more_until_all_conversations_fit():

@@ -95,6 +95,15 @@ def test_the_last_token_of_a_prompt_alone_costs_a_decode_step():
     assert server_software.run_by(by, served(prompt=1)) == served(prompt=1)
 
 
+@pytest.mark.parametrize("parts", [dict(pp=2), dict(dp=2)])
+def test_what_a_program_does_is_known_of_one_tensor_group(parts):
+    """No pipeline and no group of experts was measured."""
+    said = served()
+    asked = replace(said, serving=replace(said.serving, **parts))
+    with refused("pp and dp must be 1"):
+        server_software.run_by(PLAIN, asked)
+
+
 def test_an_unknown_program_is_refused():
     with refused("software", "faster-transformer"):
         server_software.run_by("vllm-9", served())

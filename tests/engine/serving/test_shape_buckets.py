@@ -29,6 +29,13 @@ def test_the_shipped_list_is_vllm_s():
     assert buckets.captured_sizes(EVERY) == list(range(1, 129))
 
 
+def test_the_largest_batch_has_a_bucket_too():
+    """128 in one of 128; what is larger than all has the largest."""
+    found = buckets.buckets_of([8, LARGEST])
+    assert (found[8], found[9], found[LARGEST]) == (8, LARGEST, LARGEST)
+    assert buckets.buckets_of([8])[LARGEST] == 8
+
+
 def test_padding_by_hand():
     """Ten steps with 3 sequences and five with 9: powers of two pad one row and seven."""
     counts = counts_of({3: 10, 9: 5})

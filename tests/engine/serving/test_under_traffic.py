@@ -54,6 +54,12 @@ def test_bad_traffic_is_refused(change, words):
         under_traffic.run(STEPS, Traffic(10, 1.0, 100, 10)._replace(**change), Service(0, 1))
 
 
+def test_pools_apart_are_asked_for_by_name_and_by_number():
+    """How many instances prefill is not guessed."""
+    with pytest.raises(ValueError, match="prefill_instances must be"):
+        under_traffic.run(STEPS, Traffic(10, 1.0, 100, 10), Service(under_traffic.MODES["disaggregated"], 2))
+
+
 def test_pools_apart_need_one_of_each():
     with pytest.raises(ValueError, match="prefill_instances must be"):
         under_traffic.run(

@@ -10,7 +10,7 @@ from engine import catalog
 from engine.calibration import exchange, known
 from engine.mechanism import experts
 from engine.mechanism.shape import shape
-from engine.serving import inference, wide
+from engine.serving import inference, replica, wide
 from engine.step import layout
 from engine.step.step import COPYING_SLOWS
 from tests.said import refused
@@ -59,6 +59,14 @@ def test_more_takes_longer(dp, batch, context):
     found = wide.decode_s(V3, H100, 1, dp, batch, context)
     assert wide.decode_s(V3, H100, 1, dp, batch + 16, context) > found
     assert wide.decode_s(V3, H100, 1, dp, batch, context + 1024) > found
+
+
+def test_as_many_gpus_as_experts_have_one_each_and_more_have_none():
+    """Nodes of eight: Mixtral's eight experts are on one node, and DeepSeek-V3's 256 on up to 16 nodes."""
+    spread = {key: replica.spread(catalog.model(key), H100) for key in ("mixtral-8x7b", "deepseek-v3")}
+    assert [one.dp for one in spread["mixtral-8x7b"]] == [8]
+    assert [one.dp for one in spread["deepseek-v3"]] == [8, 16, 32, 64, 128]
+    assert replica.spread(catalog.model("llama3-8b"), H100) == []
 
 
 def test_a_dense_model_has_nothing_to_spread():

@@ -23,6 +23,13 @@ def every_layout(name):
     return plan, np.array(found).T
 
 
+def test_places_lie_beside_each_other_without_a_gap():
+    column, row = np.arange(5.0), np.arange(5.0)
+    here, right, up = cloud.sides(column, row), cloud.sides(column + 1, row), cloud.sides(column, row + 1)
+    assert here.right == pytest.approx(right.left) and here.top == pytest.approx(up.bottom)
+    assert np.all(here.right > here.left) and np.all(here.top > here.bottom)
+
+
 @pytest.mark.parametrize("name", ["one GPU", "dense", "experts", "nothing fits"])
 def test_every_layout_is_counted_where_it_is(name):
     with check.trusted():

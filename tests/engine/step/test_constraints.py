@@ -15,7 +15,7 @@ from engine.frameworks.registry import ANY, abilities, able, trainers
 from engine.launch import planned
 from engine.step import search
 from engine.step.cases import SCHEDULE_KEYS
-from engine.step.constraints import FREE, AxisLimits, Constraints, is_run, may_run
+from engine.step.constraints import FREE, AxisLimits, Constraints, is_run, is_within, may_run
 from engine.step.layout import Job, Layout, estimate, machine
 from engine.step.legality import divisors, leaves_a_chunk_empty
 
@@ -265,6 +265,15 @@ def test_every_framework_says_where_its_abilities_are_written():
         assert (each.source and any(mark.isdigit() for mark in each.name)) or each.key == "fsdp2"
         assert set(each.schedules) <= {key for key, _ in search.EVERY_SCHEDULE}
     assert all(each.can in abilities().values() for each in trainers().values())
+
+
+@pytest.mark.parametrize(("most", "kept"), [(0, 3), (1, 1), (2, 2), (4, 3)])
+def test_at_most_so_many_chunks_of_layers_on_a_stage(most, kept):
+    """Of one, two and four; 0 stands for any number."""
+    axes = dict(tp=1.0, cp=1.0, ep=1.0, expert_tp=1.0, dp=4.0, zero=1.0, shard=0.0, recompute=0.0)
+    cut = [SimpleNamespace(pp=4.0, chunks=chunks, **axes) for chunks in (1.0, 2.0, 4.0)]
+    limits = AxisLimits(most_chunks=float(most))
+    assert sum(bool(is_within(limits, MODEL, a, [])) for a in cut) == kept
 
 
 def test_a_search_asks_first_what_never_keeps_a_layout_out():

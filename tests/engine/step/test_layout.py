@@ -10,17 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
+from engine.base import check
 from engine.catalog import models
 from engine.catalog.models import described
 from engine.catalog.software import CHOICES
-from engine.mechanism import experts, interconnect
+from engine.mechanism import experts, interconnect, pipeline
 from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
 from engine.mechanism.shape import shape
 from engine.step import step
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
-from engine.step.step import COPYING_SLOWS, sizes, stages_bytes
+from engine.step.step import COPYING_SLOWS, sizes, stages, stages_bytes
 from tests.said import refused
 
 SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
@@ -255,6 +256,18 @@ def test_overlap_hides_what_arithmetic_covers():
     assert 0 < hidden.time_s["data_exposed"] < 0.2 * shown.time_s["data_exposed"]
 
 
+def test_a_first_stage_whose_first_chunk_is_the_embedding_keeps_fewer_activations():
+    """Llama 3 405B, 126 layers in 16 × 8 slots: of 143 layers' activations that a full first stage holds 31
+    are those of the layer that it lacks; the second stage is full."""
+    model, job = catalog.model("llama3.1-405b"), Job(512, 8192)
+    a = axes(job, Layout(2048, 8, 16, schedule="interleaved", interleave=8))
+    with check.trusted():
+        found = stages(shape(model), job, recipe_of(job), a, *sizes(shape(model), a))
+    plan = pipeline.SCHEDULES["interleaved"]
+    second = 8 * pipeline.in_flight(16.0, 32.0, 8.0, plan, 1.0)
+    assert found.first.kept_bytes / found.second.kept_bytes == pytest.approx((143 - 31) / second)
+
+
 def test_dualpipe_hides_tokens_on_their_way():
     dsv3, job = catalog.model("deepseek-v3"), Job(4096, 4096)
     plain = estimate(dsv3, H100, job, Layout(512, pp=8, ep=64))
@@ -291,7 +304,16 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
         (replace(CLASSIC, interleave=2), JOB, ("interleave", "1", "1f1b", "2")),
         (replace(CLASSIC, schedule="zb-v"), JOB, ("interleave", "2", "zb-v", "1")),
         (replace(CLASSIC, schedule="interleaved"), JOB, ("interleaved", "pp", "interleave", "2")),
-        (replace(CLASSIC, schedule="dualpipe", pp=1), JOB, ("pp", "even", "dualpipe", "1", "2")),
+        (
+            replace(CLASSIC, schedule="dualpipe", pp=1),
+            JOB,
+            ("pp", "even", "dualpipe", "1", "nearest legal: 2"),
+        ),
+        (
+            replace(CLASSIC, gpus=320, schedule="dualpipe", pp=5),
+            JOB,
+            ("pp", "even", "dualpipe", "5", "nearest legal: 4 and 6"),
+        ),
         (
             replace(CLASSIC, schedule="dualpipe"),
             Job(64, 8192),
@@ -571,6 +593,11 @@ def test_the_ends_of_a_pipeline_sum_the_gradients_of_a_tied_embedding():
     assert sent_s(BLOOM) == pytest.approx(1.8e9 / 6.25e9 / 0.92, rel=0.02)
     assert sent_s(BLOOM, pp=1) == 0 == sent_s(replace(BLOOM, tied=False))
     assert sent_s(BLOOM, schedule="zb-v", interleave=2) == 0
+    job, layout = Job(2048, 2048), Layout(384, tp=4, pp=12, micro_batch=2)
+    tied_s, apart_s = (
+        estimate(model, A100, job, layout).terms.other_s for model in (BLOOM, replace(BLOOM, tied=False))
+    )
+    assert tied_s - apart_s == pytest.approx(sent_s(BLOOM))
 
 
 def test_launches_that_block_add_to_the_kernels():

@@ -88,8 +88,20 @@ def test_what_can_be_is_left_as_it_is():
         assert own.fitted(fields) == fields, model.key
 
 
+MOST = int(BOUNDS["heads"][1])  # an even number
+
+
 @pytest.mark.parametrize(
-    ("heads", "asked", "got"), [(32, 8, 8), (32, 9, 8), (30, 8, 6), (7, 256, 7), (7, 6, 1)]
+    ("heads", "asked", "got"),
+    [
+        (32, 8, 8),
+        (32, 9, 8),
+        (30, 8, 6),
+        (7, 256, 7),
+        (7, 6, 1),
+        (MOST, MOST, MOST),
+        (MOST, MOST - 1, MOST // 2),
+    ],
 )
 def test_key_heads_divide_the_heads(heads, asked, got):
     assert own.fitted(FIELDS | {"heads": heads, "kv_heads": asked})["kv_heads"] == got

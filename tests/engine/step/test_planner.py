@@ -42,6 +42,16 @@ def case(name) -> cases.Case:
     )
 
 
+def test_a_step_waits_when_it_does_not_compute_nor_update():
+    """As the estimate of the winner has it, in which nothing else is neither; where nothing is legal nothing
+    waits."""
+    found, nothing = (planner.outcome(case(name), 989e12) for name in ("dense", "no legal layout"))
+    columns = dict(zip(cases.TERMS, found.times_s[0], strict=True))
+    busy_s = columns["compute_s"] + columns["optimizer_s"]
+    assert columns["optimizer_s"] > 0 and planner.waiting_share(nothing) == 0
+    assert planner.waiting_share(found) == pytest.approx(1 - busy_s / sum(columns.values()))
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_the_page_s_search_finds_what_the_plan_finds(name):
     """Programs and a sweep instead of one broadcast: the same layouts, counts and times, ties included."""

@@ -33,6 +33,17 @@ CASES = {
 }
 
 
+def test_a_small_search_is_one_grid_and_in_a_large_one_rows_without_a_pipeline_stand_alone():
+    """Most of a grid is about schedules, of which one GPU a copy has none."""
+    small = search.blocks(catalog.model("gpt2"), Job(32, 1024), 4)
+    assert len(small) == 1 and {1, 2} <= set(small[0].rows[:, search.PP])
+    key, _, gpus, job = CASES["dense"]
+    large = search.blocks(catalog.model(key), job, gpus)
+    every = search.rows(catalog.model(key), job, gpus)
+    assert len(large) > 1 and np.array_equal(np.concatenate([one.rows for one in large]), every)
+    assert all(len({*(one.rows[:, search.PP] == 1)}) == 1 for one in large)
+
+
 @pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
 @pytest.mark.parametrize("case", CASES)
 def test_the_search_says_what_the_estimate_says_to_the_last_digit(case, hsdp):

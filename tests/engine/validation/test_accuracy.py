@@ -36,6 +36,10 @@ def test_every_band_that_an_answer_may_use_is_judged():
     for what, kinds in bands.runs()["band"].items():
         for kind in kinds:
             assert kind == "all" or f"{what}: {kind}" in covered
+    single = known.residuals()["total"]["held_out"]
+    for key, what in accuracy.OPERATIONS:
+        [found] = [each for each in accuracy.coverage() if each.what == f"operation: {what}"]
+        assert found.rows == single[key]["rows"] and 0.7 < found.share < 0.9
 
 
 def test_operations_keep_their_goals():
@@ -51,6 +55,15 @@ def test_operations_keep_their_goals():
 )  # fmt: skip
 def test_whole_runs_do_not_get_worse(what, most):
     assert bands.runs()["goal"][what]["mean_error"] <= most
+
+
+def test_an_axis_with_as_many_runs_as_are_asked_for_is_told():
+    every = accuracy.by_axis()
+    most = sorted({each.runs for each in every})
+    for fewest in (most[0], most[len(most) // 2], most[-1]):
+        told = accuracy.by_axis(fewest)
+        assert told == tuple(each for each in every if each.runs >= fewest)
+        assert min(each.runs for each in told) == fewest
 
 
 def test_the_axes_of_every_class_are_told():

@@ -141,6 +141,13 @@ def test_names_stand_at_the_worst_row_of_each_group_that_fitted_nothing(sort):
     assert all(row == worst[row.group] for row in named)
 
 
+def test_each_sort_and_choice_of_groups_has_its_place():
+    """All choices of one sort, then those of the next."""
+    many = len(agreement.GROUPS)
+    places = [agreement.place(float(sort), float(i)) for sort in range(3) for i in range(many)]
+    assert places == list(range(3 * many))
+
+
 def test_ticks_are_round_and_few():
     for sort in agreement.SORTS:
         low, high = agreement._scale(sort)

@@ -5,7 +5,8 @@ import pytest
 
 from engine import catalog
 from engine.calibration import launch_costs
-from engine.mechanism import hierarchy, matmul
+from engine.mechanism import compute, hierarchy, matmul
+from engine.mechanism.shape import shape
 from engine.one_gpu import measurements
 from engine.validation import own_gpus
 
@@ -51,6 +52,17 @@ def test_work_under_the_power_limit_is_slower_than_a_burst(gpu):
 def test_a_long_job_is_no_faster_by_our_account_than_one_gpu_alone(gpu, work, allowed):
     """Of two H100s that were measured on two days, one was 3 to 4 % faster at everything that heats it."""
     assert 0.0 <= own_gpus.works(gpu, work).error <= allowed
+
+
+def test_in_a_block_a_kernel_of_its_own_adds_each_gradient_to_the_sum():
+    """Four matrices of 4,096² and three of 4,096 × 16,384: 8 bytes of each weight more than where the product
+    adds, a sum in fp32 that is read and written."""
+    at, tokens = matmul.chip(catalog.gpu("h100-sxm")), own_gpus.TOKENS
+    sizes = (tokens, tokens, 1.0, 1.0, 1.0, 1.0, 1.0, True)
+    fused = compute.layer(shape(own_gpus.BLOCK), *sizes, True, at, "library")
+    more_s = own_gpus._block_s(at) - float(fused.forward_s + fused.backward_s)
+    weights = 4 * 4096**2 + 3 * 4096 * 16384
+    assert more_s * at.memory_bytes_per_s == pytest.approx(8 * weights, rel=1e-6)
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -82,6 +82,22 @@ def test_llama_3_s_time_does_the_flops_that_were_printed():
     assert found.measured == pytest.approx(tokens * (6 * params + attention) / (16384 * 400e12), rel=0.02)
 
 
+def test_deepseek_s_own_day_of_service():
+    """A node of eight H800s wrote 14,800 tokens a second and read 73,700: we say less of the one and more of
+    the other, neither by a factor of two."""
+    assert 0.6 < points.deepseek_writes() < 1.0 < points.deepseek_reads() < 1.9
+
+
+def test_a_fleet_on_which_a_model_does_not_fit_writes_nothing():
+    """405 billion weights in 16 bits are more than the memory of eight H100s, however they are split."""
+    case = dict(
+        catalog_model="llama3.1-405b", gpu="h100-sxm", precision="bf16", fleet=8, prompt=1000, output=100,
+        kv_bytes=2.0, weight_bytes=2.0, token_s=1.0,
+    )  # fmt: skip
+    assert points.frontier(case)["tokens_per_s_per_gpu"] == 0
+    assert points.frontier(case | {"catalog_model": "llama3-70b"})["tokens_per_s_per_gpu"] > 100
+
+
 def test_weak_scaling_is_the_steps_inverse():
     found = next(p for p in points.points("ddp_scaling") if p.id == "dgxc_llama31_8b_2504_bf16_128_of_8")
     assert found.measured == pytest.approx(12.27 / 12.33)

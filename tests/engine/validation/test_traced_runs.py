@@ -57,6 +57,18 @@ def test_a_request_alone_takes_its_prompt_and_its_steps():
     assert served.last_s[0] - served.first_s[0] == pytest.approx(100 * step_s, rel=0.03)
 
 
+def test_a_step_reads_the_caches_of_a_prompt_and_half_of_its_answer(monkeypatch):
+    """The mean of what was logged, whose spread is that of the requests themselves."""
+    asked, costs = [], traced_runs.step_costs.costs
+    monkeypatch.setattr(
+        traced_runs.step_costs,
+        "costs",
+        lambda *all, **how: asked.append(how["context"]) or costs(*all, **how),
+    )
+    traced_runs.simulated(RUN, logged([0.0, 50.0], [900, 1100], [100, 300]))
+    assert asked == [pytest.approx(1000 + 200 / 2, rel=0.01)]
+
+
 def test_a_cache_that_is_full_keeps_requests_waiting():
     many = logged(np.zeros(100), np.full(100, 800), np.full(100, 200))
     small, large = (

@@ -25,7 +25,7 @@ class Toy(Framework):
     name = "Toy"
     fields = FIELDS
     unmodelled = {"toy.magic": "magic is not modelled"}
-    can = Ability("toy", "Toy 1.0", (0,), (), ("1f1b",), True, True, (), "toy.txt")
+    can = Ability("toy", "Toy 1.0", (0,), (), ("1f1b",), True, (), "toy.txt")
 
     def claims(self, command):
         at = command.words.index("toytrain") + 1 if "toytrain" in command.words else 0

@@ -310,6 +310,8 @@ def test_a_value_that_a_refusal_names_is_possible():
         (lambda: Load(0), "per_s must be greater than 0"),
         (lambda: Load(1, prompt=0), "prompt must be a whole number"),
         (lambda: Load(1, prefix_share=1.0), "prefix_share must be"),
+        (lambda: Load(1, prompt_spread=3.0), "prompt_spread must be between 0 and 2"),
+        (lambda: Load(1, output_spread=-0.1), "output_spread must be between 0 and 2"),
         (lambda: Limits(0, 1), "ttft_s must be greater than 0"),
         (lambda: Limits(1, 1, 1.0), "share must be"),
     ],
