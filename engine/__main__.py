@@ -449,7 +449,7 @@ def main(arguments: list[str] | None = None) -> int:
     return answer(args, f"{top.prog} {args.command}")
 
 
-WATCHED_S = 0.3  # between two looks at the files of ``check --watch``
+LOOKS_EVERY = 0.3  # between two looks at the files of ``check --watch``
 
 
 def watched(args: Namespace, prog: str, rounds: float = math.inf) -> int:
@@ -463,7 +463,7 @@ def watched(args: Namespace, prog: str, rounds: float = math.inf) -> int:
             seen, status = stamps, answered(args, prog)
             rounds -= 1
         try:
-            time.sleep(WATCHED_S if rounds > 0 else 0.0)
+            time.sleep(LOOKS_EVERY if rounds > 0 else 0.0)
         except KeyboardInterrupt:
             break
     return status

@@ -54,8 +54,8 @@ def step(tmp_path):
         (programs / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         (programs / name).chmod(0o755)
 
-    def run(files: dict[str, str], **inputs):
-        for name, text in files.items():
+    def run(texts: dict[str, str], **inputs):
+        for name, text in texts.items():
             (tmp_path / name).write_text(text, "utf-8")
         given = {name: one.get("default", "") for name, one in ACTION["inputs"].items()} | inputs
         [the] = ACTION["runs"]["steps"]

@@ -52,7 +52,7 @@ FIELDS = {
     "deepspeed_enable_sleep": Field("trained_leaves", FLAG),
 }
 FIELDS |= {f"{role}_num_nodes": Field(f"{role} nodes") for role in ROLES}
-FIELDS |= {f"{role}_num_gpus_per_node": Field(f"{role} GPUs") for role in ROLES}
+FIELDS |= {f"{role}_num_gpus_per_node": Field(f"{role} gpus") for role in ROLES}
 UNMODELLED = {
     "ring_attn_size": "ring attention over several GPUs is not modelled",
     "ds_tensor_parallel_size": "DeepSpeed's AutoTP in training is not modelled",
@@ -92,7 +92,7 @@ class OpenRlhf(Framework):
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The actor's job on its own GPUs, and who shares them."""
-        of = {role: (d.given(f"{role} nodes"), d.given(f"{role} GPUs")) for role in ROLES}
+        of = {role: (d.given(f"{role} nodes"), d.given(f"{role} gpus")) for role in ROLES}
         counts = {
             role: (1 if nodes is None else nodes) * (8 if each is None else each)
             for role, (nodes, each) in of.items()

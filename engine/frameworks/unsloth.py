@@ -35,7 +35,7 @@ OWN = {
     "fast.dtype": Field("loaded_dtype", TEXT),
     "fast.load_in_4bit": Field("four_bits", FLAG),
     "fast.load_in_16bit": Field("sixteen_bits", FLAG),
-    "fast.full_finetuning": Field("whole", FLAG),
+    "fast.full_finetuning": Field("whole_model", FLAG),
     "fast.use_gradient_checkpointing": Field("loaded_checkpoints", TEXT),
     "adapted.r": Field("rank"),
     "adapted.target_modules": Field("targets", TEXT),
@@ -137,7 +137,7 @@ class Unsloth(HuggingFace):
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """Where get_peft_model is called; else the whole model is trained."""
-        whole = bool(d.given("whole"))
+        whole = bool(d.given("whole_model"))
         sixteen = whole or bool(d.given("sixteen_bits"))
         four = d.get("four_bits", not sixteen, "Unsloth's default" if not sixteen else "as it is loaded")
         d.given("prepared")

@@ -52,13 +52,13 @@ def longest(launch: Launch, gpu: str, judge: Callable[[Launch, str], Report]) ->
     """The longest sequence with which a training launch fits, in whole steps of ``STEP`` tokens that its
     layout can cut; 0 where not even the shortest fits."""
     assert launch.job is not None and launch.layout is not None
-    each = STEP
+    given, each = launch.job, STEP
     cuts = 2 * launch.layout.cp * launch.layout.tp
     while each % cuts:
         each += STEP
 
     def fits(steps: int) -> bool:
-        job = replace(launch.job, seq=steps * each)
+        job = replace(given, seq=steps * each)
         return judge(replace(launch, job=job), gpu).fits
 
     low, high = 0, max(1, launch.job.seq // each)

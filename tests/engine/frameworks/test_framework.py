@@ -71,7 +71,7 @@ def test_a_framework_says_all_that_is_asked(key):
     """As the Protocol has it, and each key once."""
     framework = registry.frameworks()[key]
     assert Framework in type(framework).__mro__ and framework.place < Framework.place
-    kinds = (settings.WHOLE, settings.NUMBER, settings.FLAG, settings.TEXT)
+    kinds = (settings.WHOLE, settings.NUMBER, settings.FLAG, settings.TEXT, settings.ANY_TEXT)
     for field in framework.fields.values():
         assert isinstance(field, Field) and field.kind in kinds and re.fullmatch("[a-z_0-9 ]+", field.name)
         assert field.name not in kinds
