@@ -276,7 +276,10 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub = command(
         "check", "what scripts and configuration files would launch: does it fit, how fast, what to change"
     )
+    started = ", ".join(each.name for each in registry.frameworks().values())
     sub.epilog = (
+        f"Reads what starts {started}: scripts, YAML, JSON, TOML, "
+        "Python, Docker, Compose and Kubernetes, in any order. "
         "Exit status: 0 if it fits or is close (what there is lies within the estimate's band), 3 if it does "
         "not fit, 4 if it will not start, 5 if nobody here can say; 2 if the arguments are wrong."
     )
