@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.frameworks.settings import Draft, Entry, Field, Setting
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 OF_THE_MODEL = ("model", "model_name", "flavor", "assets", "recipe")
 
 
-class Sure(IntEnum):
+class Sure:
     """How sure a framework may be that a command or a file is its own: the surest takes it."""
 
-    NOT = auto()
-    ONE_FLAG = auto()
-    FLAGS = auto()
-    OWN_KEYS = auto()
-    OWN_SECTIONS = auto()
-    NAMED = auto()
+    NOT = 0
+    ONE_FLAG = 1
+    FLAGS = 2
+    OWN_KEYS = 3
+    OWN_SECTIONS = 4
+    NAMED = 5
 
 
 class Where:
