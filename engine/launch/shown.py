@@ -182,7 +182,9 @@ def reach(report: Report) -> list[str]:
     if launch is None or of is None or not (of.longest or of.users or of.card):
         return []
     what = "request" if launch.server else "sequence"
-    told = [f"the longest {what} that fits has {of.longest:,} tokens" if of.longest else f"no {what} fits"]
+    told = [f"the longest {what} that fits has {of.longest:,} tokens"] if of.longest else []
+    if not of.longest and not report.refused:
+        told.append(f"no {what} fits")
     if launch.server and of.users:
         told.append(f"of the greatest length {of.users:,} fit at once")
     if of.card:
