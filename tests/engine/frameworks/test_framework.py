@@ -113,7 +113,7 @@ def test_the_zero_stages_of_each_alone_under_a_pipeline_and_in_copies(key, alone
 
 
 def test_what_a_framework_s_own_launcher_and_buffers_do_to_memory():
-    """torchtitan's run_train.sh makes segments expandable, which PyTorch does not by itself; Megatron-LM keeps
+    """torchtitan's run_train.sh makes segments expandable, as PyTorch does not by itself; Megatron-LM keeps
     its gradients in buffers; a trainer's batch is as long as its longest sequence."""
     of = registry.frameworks().values()
     assert {one.key for one in of if one.expands} == {"torchtitan"}
