@@ -226,6 +226,19 @@ def test_of_sizes_in_an_array_each_kind_has_the_layers_that_the_numbers_have():
     }
 
 
+def test_a_width_of_latents_that_is_no_plain_number_decides_as_one_does():
+    """0 stands for keys and values of their own, and even one value for latents."""
+    ranks = (0, 1, 32)
+
+    def parameters(kv_lora):
+        sizes = dict(layers=1, hidden=64, heads=8, kv_heads=8, head_dim=16, ffn=256)
+        more = dict(q_lora=0, rope_dim=4, nope_dim=12, v_dim=10)
+        with check.trusted():
+            return ModelSizes(**sizes, **more, kv_lora=kv_lora).groups()[0].attention.parameters
+
+    assert [parameters(np.array(float(rank))) for rank in ranks] == [parameters(rank) for rank in ranks]
+
+
 @in_one_test("model", catalog.all_models().values(), ids=lambda m: m.key)
 def test_a_mixture_says_how_wide_its_shared_experts_are_or_has_none(model):
     for group in model.layers:

@@ -92,6 +92,35 @@ def test_a_key_stands_in_one_place(path):
     assert not [key for key in keys if said.count(key) > 1]
 
 
+@in_one_test(
+    "key, alone, piped, copied",
+    [
+        ("megatron", {0, 1}, {0, 1}, {1}),  # a distributed optimizer, or none; its instances
+        ("torchtitan", {2, 3}, {3}, {2, 3}),  # FSDP2, which a pipeline would have gather once a micro-batch
+        ("deepspeed", {0, 1, 2, 3}, set(), set()),  # its file sets a stage, and nothing beside it
+        ("fsdp2", {2, 3}, set(), {2, 3}),  # reshard_after_forward, and meshes of two dimensions
+    ],
+)
+def test_the_zero_stages_of_each_alone_under_a_pipeline_and_in_copies(key, alone, piped, copied):
+    able, model = Constraints(frameworks.able(key)), catalog.model("llama3.1-8b")
+
+    def stages(one: Layout) -> set[int]:
+        return {zero for zero in range(4) if able.allows(model, replace(one, zero=zero))}
+
+    assert stages(Layout(64)) == alone
+    assert stages(Layout(64, pp=2)) == piped
+    assert stages(Layout(64, shard=8)) - {0} == copied
+
+
+def test_what_a_framework_s_own_launcher_and_buffers_do_to_memory():
+    """torchtitan's run_train.sh makes segments expandable, as PyTorch does not by itself; Megatron-LM keeps
+    its gradients in buffers; a trainer's batch is as long as its longest sequence."""
+    of = registry.frameworks().values()
+    assert {one.key for one in of if one.expands} == {"torchtitan"}
+    assert {one.key for one in of if one.keeps_gradients} == {"megatron", "bridge"}
+    assert {one.key for one in of if one.pads} == {"hugging_face"}
+
+
 @in_one_test("key, splits", [("megatron", True), ("torchtitan", False)])
 def test_whose_copies_of_the_state_split_a_context(key, splits):
     """Megatron-LM's instances of its optimizer divide the ranks of data and contexts taken together;

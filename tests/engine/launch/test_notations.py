@@ -77,6 +77,7 @@ def test_of_a_line_of_yaml_the_value_is_edited_and_not_its_comment():
     text = "batch: 2  # 2 fit, 4 do not\nkinds:\n  - 'a b' # or 'a b'\n"
     entries, faults = yaml.read(Source("f", text))
     assert not faults
+    assert [one.value for one in entries] == ["2", "a b"]
     assert [(text[: one.start], text[one.start : one.stop]) for one in entries] == [
         ("batch: ", "2"),
         (text[: text.index("a b")], "a b"),  # the quotes stay

@@ -104,6 +104,7 @@ def test_a_prompt_s_tokens_are_counted_and_a_written_one_is_not():
 def test_a_ring_marks_the_chunk_that_would_be_counted_twice():
     lines, words = picture_of("ring_step", "def chunk_to_send(rank, ranks, step):\n    return rank\n")
     wrong = [(line, box[0]) for line, boxes in lines.items() for box in boxes if box[3] == "wrong"]
+    assert all(("✗" in str(box[2])) == (box[3] == "wrong") for boxes in lines.values() for box in boxes)
     assert len(wrong) == 1 and f"sends chunk {wrong[0][1]} to {wrong[0][0]} " in words
 
 

@@ -24,6 +24,9 @@ def test_targets_are_met_by_all_by_some_and_by_none():
 def test_an_attainment_is_of_some_requests():
     with refused("requests", "greater than 0"):
         latencies.attained(latencies.Felt(*np.ones((3, 0))), 1.0, 1.0, 0)
+    for ttft_s, tpot_s, named in ((0.0, 1.0, "ttft_s"), (1.0, 0.0, "tpot_s")):
+        with refused(named, "greater than 0"):
+            latencies.attained(latencies.Felt(*np.ones((3, 2))), ttft_s, tpot_s, 2)
 
 
 def test_a_single_token_has_no_time_between_tokens_and_a_refused_request_nothing():

@@ -178,6 +178,21 @@ def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
         runs.read(tmp_path)
 
 
+def test_the_command_writes_a_file_that_says_what_it_holds(tmp_path, monkeypatch, capsys):
+    """Of two runs of a table, beside the published cases; a folder without the table is a line."""
+    monkeypatch.setattr(runs, "of_collectives", lambda folder, found: None)
+    into = tmp_path / "bands.toml"
+    assert runs.main([str(tmp_path), "--into", str(into)]) == 2 and not into.exists()
+    assert capsys.readouterr().err.count("\n") == 1
+    folder = written(tmp_path, ROW, ROW | dict(id="b", step_s="2.1"))
+    assert runs.main([str(folder), "--into", str(into)]) == 0
+    text = into.read_text(encoding="utf-8")
+    assert (
+        text.startswith(f"# {runs.HEAD}") and tomllib.loads(text)["family"]["step"]["A family"]["runs"] == 2
+    )
+    assert "step, hopper dense" in capsys.readouterr().out
+
+
 def made(ratios, **axes):
     same = {"precision": "bf16", **dict.fromkeys(runs.AXES[1:], "1")}
     return [
