@@ -18,6 +18,7 @@ from engine.frameworks.described import Launch, Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.hugging_face import HuggingFace
 from engine.frameworks.settings import ANY_TEXT, FLAG, NUMBER, TEXT, Draft, Entry, Field
+from engine.step.layout import Job, Layout
 
 GRPO = {
     "num_generations": Field("answers"),
@@ -159,7 +160,9 @@ class Trl(Framework):
         return TRAINER.passing_bytes(launch, optimizer_bytes)
 
 
-def replace_meant(found: Meant, job, layout, roles: tuple[Role, ...], leaves: bool = False) -> Meant:
+def replace_meant(
+    found: Meant, job: Job, layout: Layout, roles: tuple[Role, ...], leaves: bool = False
+) -> Meant:
     """What was read, with another job and layout, and with the models beside it."""
     return Meant(found.gpus, found.precision, job, layout, None, roles, leaves)
 

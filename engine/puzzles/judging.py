@@ -70,6 +70,8 @@ def said(error):
         return "A puzzle needs no libraries; there is math to import, and nothing else."
     if kind == "OverflowError":
         return "OverflowError: a number became too large, as exp of anything above 709 is."
+    if kind == "ZeroDivisionError":  # Pythons say this in different words
+        return "ZeroDivisionError: division by zero"
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:
         return f"{ENDS_NOT}, or this nests too deeply."
     if isinstance(error, MemoryError) or (

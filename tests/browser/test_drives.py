@@ -343,11 +343,11 @@ def test_on_paper_there_is_nothing_to_press(visit, static):
     page.emulate_media(media="print")
     expect(page.locator("#w-pipeline_timeline .widget-tour")).to_be_hidden()
     words = link(page, "as many micro-batches as stages")
-    look = words.evaluate(
-        "words => { const { color, backgroundColor } = getComputedStyle(words); return [color, backgroundColor]; }"
-    )
-    around = words.evaluate("words => getComputedStyle(words.parentElement).color")
-    assert look == [around, "rgba(0, 0, 0, 0)"]
+    plain = """words => {  // colours change over a moment
+      const { color, backgroundColor } = getComputedStyle(words);
+      return color === getComputedStyle(words.parentElement).color && backgroundColor === "rgba(0, 0, 0, 0)";
+    }"""
+    page.wait_for_function(plain, arg=words.element_handle())
 
 
 # -- a walk ----------------------------------------------------------------------------------------------------
