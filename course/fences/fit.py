@@ -91,9 +91,7 @@ def _example(line: str) -> dict[str, str]:
     name, _, title = line.partition(": ")
     known = launch_cases.cases() | launch_cases.strangers()
     if name not in known or not title:
-        raise Refused(
-            f"an example is a line 'NAME: title', NAME one of {', '.join(known)}; got {line!r}"
-        )
+        raise Refused(f"an example is a line 'NAME: title', NAME one of {', '.join(known)}; got {line!r}")
     return {"title": title, "data": json.dumps(launch_cases.request(name))}
 
 
