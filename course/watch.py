@@ -213,7 +213,10 @@ class Workshop:
             if self.about:
                 print(f"{', '.join(sorted(self.about))}: building what depends on it ...", flush=True)
             silent = os.environ | {"TERM": "dumb"}  # no progress bar, which would run into our own lines
-            self.build = subprocess.Popen(self.whole, cwd=ROOT, env=silent, preexec_fn=_behind_all_else)
+            # Behind all else, and out of Ctrl-C's reach. A function called in the child could say the same,
+            # but Python then forks with callbacks of its own, and a signal that arrives in one is lost.
+            behind = ["nice", "-n", "10", *self.whole]
+            self.build = subprocess.Popen(behind, cwd=ROOT, env=silent, process_group=0)
 
     def interrupt(self) -> None:
         """End a running build, and remember that a full build is still due."""
@@ -222,11 +225,6 @@ class Workshop:
             self.build.wait()
             self.owed = True
         self.build = None
-
-
-def _behind_all_else() -> None:
-    os.nice(10)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def publish() -> None:

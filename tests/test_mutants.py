@@ -65,10 +65,10 @@ def in_a_small_tree(tmp_path, files: dict[str, str], lines: list[str]) -> subpro
 def tried(*sizes: str) -> list[str]:
     """Lines that print the verdict on a file with each of these sizes."""
     return [
-        f"for size in {sizes}:",
+        f"for tick, size in enumerate({sizes}):",
         "    whole = (mutants.ROOT / 'small' / 'sized.py').read_text()",
         "    one = mutations.Mutant('small/sized.py', 1, 0, '', '', '', whole.replace('3', size, 1))",
-        "    found = mutants.verdict(copies, one, [(60, ['small/test_sized.py::test_it'])], 1000)",
+        "    found = mutants.verdict(copies, one, [(60, ['small/test_sized.py::test_it'])], 2 * tick)",
         "    print(found.outcome, found.by)",
     ]
 
