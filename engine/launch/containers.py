@@ -144,11 +144,11 @@ def of_run(words: list[Word], file: str) -> Started | None:
         word, text = words[at], words[at].text
         at += 1
         key, equals, _ = text.lstrip("-").partition("=")
-        value = rest(word, text.index("=") + 1) if equals else None
+        value = word.without(text.index("=") + 1) if equals else None
         if not text.startswith("--"):
             bare = set(text[1:]) <= set(letters)
             if not bare and len(text) > 2 and not equals:
-                key, value = text[1], rest(word, 2)
+                key, value = text[1], word.without(2)
         else:
             bare = key in BARE
         if value is None and not bare and at < len(words):
@@ -159,7 +159,7 @@ def of_run(words: list[Word], file: str) -> Started | None:
         if key in ("e", "env"):
             name, has, _ = value.text.partition("=")
             if has:
-                variables[name] = [rest(value, len(name) + 1)]
+                variables[name] = [value.without(len(name) + 1)]
         elif key in ("v", "volume", "B", "bind"):
             mounts.append(value.text)
         elif key == "entrypoint":
@@ -184,7 +184,7 @@ def _of_kubectl(words: list[Word], file: str) -> Started | None:
     begin = next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words))
     if image < 0:
         return None
-    named = rest(words[image], 8).text or (words[image + 1].text if image + 1 < len(words) else "")
+    named = words[image].without(8).text or (words[image + 1].text if image + 1 < len(words) else "")
     own = all(word.text != "--command" for word in words[:begin])
     return Started(named, words[begin:], own, {}, None, None, words[image].line)
 
@@ -211,18 +211,6 @@ def mounted(words: list[Word], mounts: list[str]) -> list[Word]:
 
 def _in_front(text: str) -> bool:
     return text in IN_FRONT or text.startswith(("-", "srun", "mpirun")) or "=" in text or text.isdigit()
-
-
-def rest(word: Word, drop: int) -> Word:
-    """A word without its first characters."""
-    bits: list[Bit] = []
-    for bit in word.bits:
-        gone = min(drop, len(bit.text))
-        drop -= gone
-        if gone < len(bit.text):
-            start = bit.start + gone if bit.start >= 0 else -1
-            bits.append(Bit(bit.text[gone:], bit.line, start, bit.quoted))
-    return Word(tuple(bits), word.known, word.why)
 
 
 # -- texts of a file -----------------------------------------------------------------------------------------
@@ -331,7 +319,7 @@ def _unblanked(word: Word, file: str) -> Word:
         return word
     flag = word.text.strip()[:40]
     words = f"the backslash before {flag} makes the blank before it a part of the word: leave it out"
-    return Word(rest(word, 1).bits, word.known, word.why or Fault(file, word.line, words))
+    return Word(word.without(1).bits, word.known, word.why or Fault(file, word.line, words))
 
 
 def _environment(node: YamlNode | None, source: Source) -> dict[str, list[Word]]:
@@ -346,7 +334,7 @@ def _environment(node: YamlNode | None, source: Source) -> dict[str, list[Word]]
         value = item.get("value") if item.kind == MAP else None
         if item.kind == TEXT and "=" in item.text:
             name = item.text.split("=", 1)[0]
-            found[name] = [rest(word_of(item, source), len(name) + 1)]
+            found[name] = [word_of(item, source).without(len(name) + 1)]
         elif value is not None and value.kind == TEXT:
             found[item.word("name")] = [word_of(value, source)]
     return found

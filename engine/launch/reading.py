@@ -565,7 +565,7 @@ def inside(words: list[Word]) -> Word | None:
                 if option.text[1:2] != "-" and option.text.endswith("c"):
                     return behind
         if script.text.startswith("--wrap="):
-            return containers.rest(script, len("--wrap="))
+            return script.without(len("--wrap="))
     last = words[-1]
     return last if base(words[0].text) in REMOTE and " " in last.text.strip() else None
 

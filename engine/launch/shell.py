@@ -70,6 +70,17 @@ class Word:
             return (bit.start + drop, bit.start + len(bit.text)) if whole else (-1, -1)
         return -1, -1
 
+    def without(self, drop: int) -> Word:
+        """The word without its first characters."""
+        bits: list[Bit] = []
+        for bit in self.bits:
+            gone = min(drop, len(bit.text))
+            drop -= gone
+            if gone < len(bit.text):
+                start = bit.start + gone if bit.start >= 0 else -1
+                bits.append(Bit(bit.text[gone:], bit.line, start, bit.quoted))
+        return Word(tuple(bits), self.known, self.why)
+
 
 @dataclass
 class Script:
@@ -537,15 +548,9 @@ class _Reader:
         more, name = name.endswith("+"), name.rstrip("+")
         if "=" not in text or not name or not set(name) <= NAME or name[0] in DIGITS:
             return False
-        drop, bits = len(text.split("=", 1)[0]) + 1, []
-        for bit in word.bits:
-            gone = min(drop, len(bit.text))
-            drop -= gone
-            if gone < len(bit.text):
-                start = bit.start + gone if bit.start >= 0 else -1
-                bits.append(Bit(bit.text[gone:], bit.line, start, bit.quoted))
+        value = word.without(text.index("=") + 1)
         before = self.script.variables.get(name, []) if more else []
-        joined = tuple(b for w in before for b in w.bits) + tuple(bits)
+        joined = tuple(b for w in (*before, value) for b in w.bits)
         whys = [w.why for w in (*before, word) if w.why]
         known = word.known and all(w.known for w in before)
         self.script.variables[name] = [Word(joined, known, whys[0] if whys else None)]
