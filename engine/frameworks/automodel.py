@@ -22,7 +22,6 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import peft, torchtitan
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
 from engine.frameworks.writing import keys_of
 from engine.mechanism.adapters import ALL_LINEAR
@@ -97,6 +96,7 @@ class Automodel(Framework):
     place = 42
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = f"give {KEYS['model']}, or its config.json"
     lightens = (peft.QUANTISED,)
     new_keys = (Where.OVERRIDE,)
     tried = MOVES
@@ -112,13 +112,6 @@ class Automodel(Framework):
         """A YAML that builds one of its classes."""
         mine = any(entry.key.endswith("_target_") and entry.value.startswith(PACKAGE) for entry in entries)
         return Sure.OWN_SECTIONS if mine and notation == "yaml" else Sure.NOT
-
-    def named_model(self, d: Draft) -> Model:
-        """The model whose weights or configuration are loaded."""
-        name = d.given("model")
-        if not name:
-            raise ValueError(f"no model is named: give {KEYS['model']}, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Job, layout and precision; what Automodel refuses is noted."""

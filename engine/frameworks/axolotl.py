@@ -22,7 +22,6 @@ from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, hugging_face, peft
 from engine.frameworks.framework import Claim, Command, Framework, Sure
 from engine.frameworks.hugging_face import HuggingFace
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FALSE, FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism.adapters import ALL_LINEAR
@@ -107,6 +106,7 @@ class Axolotl(HuggingFace):
     place = 38
     fields = hugging_face.FIELDS | OWN
     unmodelled = hugging_face.UNMODELLED | UNMODELLED
+    names_model = "give base_model, or its config.json"
     lightens = (*HuggingFace.lightens, LAYERS)
     calls = {}
     beside = ("hugging_face",)
@@ -130,12 +130,9 @@ class Axolotl(HuggingFace):
         """A DeepSpeed JSON or Accelerate's file."""
         d.read(entries, hugging_face.FIELDS, hugging_face.UNMODELLED)
 
-    def named_model(self, d: Draft) -> Model:
+    def known_as(self, name: str) -> str:
         """The model that is named, be it widened beforehand."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: give base_model, or its config.json")
-        return named(name.removesuffix("-dequantized"))
+        return name.removesuffix("-dequantized")
 
     def sharding(self, d: Draft, ranks: int) -> tuple[int, int]:
         """FSDP is on where anything is said of it."""

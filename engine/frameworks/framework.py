@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from engine.frameworks.known_models import named
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
 from engine.mechanism import memory
@@ -118,6 +119,7 @@ class Framework(Protocol):
     images: tuple[str, ...] = ()  # images whose own program starts it, by name or ``name:tag`` …
     image_runs: tuple[str, ...] = ()  # … and the words that this program stands for
     beside: tuple[str, ...] = ()  # frameworks whose files may lie beside its own in one launch
+    names_model: str = "give its config.json"  # what to do where no model is named
     degrees: tuple[str, ...] = ("tp", "pp", "cp")  # that need GPUs, where no text says how many there are
     new_keys: tuple[str, ...] = (Where.FLAG,)  # where a key goes that no text has: the first place there is
     tried: dict[str, tuple] = {}  # our names that may be set otherwise -> to what, where not by steps
@@ -148,9 +150,17 @@ class Framework(Protocol):
     def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """Take what it needs of a file of one of ``beside``."""
 
+    def known_as(self, name: str) -> str:
+        """The catalogue's name for what the settings call a model; nothing where they mean none."""
+        return name
+
     def named_model(self, d: Draft) -> Model:
         """The model that the settings name."""
-        raise ValueError("no model is named: give its config.json")
+        told = d.given("model")
+        name = self.known_as(str(told)) if told else ""
+        if not name:
+            raise ValueError(f"no model is named: {self.names_model}")
+        return named(name)
 
     def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
         """The model: of a config.json if there is one, else the one that is named."""

@@ -20,7 +20,6 @@ from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, peft
 from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism import memory, offload
@@ -380,6 +379,7 @@ class HuggingFace(Framework):
     place = 35
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = "give model_name_or_path, or its config.json"
     calls = CALLS
     lightens = (DISK, peft.QUANTISED)
     can = deepspeed.CAN
@@ -403,13 +403,6 @@ class HuggingFace(Framework):
         if notation == "program" and any(entry.key.split(".")[0] in CALLS for entry in entries):
             return Sure.FLAGS
         return Sure.ONE_FLAG if tops & OF_A_FILE and notation != "program" else Sure.NOT
-
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: give model_name_or_path, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """What is trained; a trainer with models beside it adds them."""

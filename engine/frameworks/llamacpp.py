@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Holds, Meant, Sure
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Fault, Field
 from engine.mechanism.shape import shape
 from engine.serving import in_file
@@ -94,6 +93,7 @@ class LlamaCpp(Framework):
     deploys = False
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = "give -m or -hf, or its config.json"
     separator = "-"
     takes_all = True
     timed = False
@@ -107,13 +107,6 @@ class LlamaCpp(Framework):
             if word.split("/")[-1].removesuffix(".exe") in PROGRAMS:
                 return Claim(Sure.NAMED, at + 1)
         return Claim(Sure.NOT)
-
-    def named_model(self, d: Draft) -> Model:
-        """The model of a file's name or a repository's."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: give -m or -hf, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The server; a fault or an error for what cannot be."""

@@ -21,7 +21,6 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import peft
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FALSE, FLAG, NUMBER, TEXT, Draft, Entry, Field, overrides
 from engine.frameworks.writing import keys_of
 from engine.step.layout import Job, Layout
@@ -95,6 +94,7 @@ class Maxtext(Framework):
     place = 44
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = "give model_name, or its config.json"
     degrees = tuple(field.name for key, field in FIELDS.items() if key.endswith("_parallelism"))
     new_keys = (Where.ARGUMENT,)
     lightens = (HOST,)
@@ -115,12 +115,9 @@ class Maxtext(Framework):
         """What is said behind the file."""
         return overrides(words)
 
-    def named_model(self, d: Draft) -> Model:
+    def known_as(self, name: str) -> str:
         """The model of one of its files."""
-        name = d.given("model")
-        if not name or name == "default":
-            raise ValueError("no model is named: give model_name, or its config.json")
-        return named(OTHERWISE.get(str(name), str(name)))
+        return "" if name == "default" else OTHERWISE.get(name, name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Job, layout and precision."""

@@ -17,7 +17,6 @@ from engine.catalog.models import Model
 from engine.frameworks import rollouts
 from engine.frameworks.described import Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field, overrides
 from engine.step.layout import Job, Layout
 
@@ -52,6 +51,7 @@ class NemoRl(Framework):
     place = 62
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = "give policy.model_name, or its config.json"
     new_keys = (Where.ARGUMENT,)
     degrees = ()
 
@@ -73,13 +73,6 @@ class NemoRl(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The overrides; what file is named is among the texts or not."""
         return [entry for entry in overrides(words) if "." in entry.key]
-
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: give policy.model_name, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The policy over all GPUs, its reference and the engine."""

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.catalog.models import Model
 from engine.frameworks import llamacpp
 from engine.frameworks.framework import Claim, Command, Framework, Sure
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import key_of
 from engine.frameworks.settings import TEXT, Draft, Entry, Field
 
 FIELDS = {
@@ -53,6 +52,7 @@ class Ollama(llamacpp.LlamaCpp):
     place = 76
     fields = FIELDS
     unmodelled: dict[str, str] = {}
+    names_model = "write it behind `ollama run`, or give its config.json"
     separator = "_"
     in_parts = True
     environment = {"OLLAMA_CONTEXT_LENGTH": Field("length")}
@@ -75,12 +75,9 @@ class Ollama(llamacpp.LlamaCpp):
             return [bare[1]._replace(key=bare[0].value)]
         return [entry._replace(key="model") for entry in bare[:1]]
 
-    def named_model(self, d: Draft) -> Model:
+    def known_as(self, name: str) -> str:
         """The model of the library."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: write it behind `ollama run`, or give its config.json")
-        return named(_known(name) or name)
+        return _known(name) or name
 
     def usual_context(self, d: Draft) -> int:
         """Its own, of which it does without no token."""

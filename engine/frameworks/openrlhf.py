@@ -19,7 +19,6 @@ from engine.catalog.models import Model
 from engine.frameworks import rollouts
 from engine.frameworks.described import Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure
-from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field
 from engine.mechanism.adapters import ALL_LINEAR, Adapter
 from engine.step.layout import Job, Layout
@@ -69,6 +68,7 @@ class OpenRlhf(Framework):
     place = 61
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = "give --pretrain, or its config.json"
     degrees = ()
 
     def claims(self, command: Command) -> Claim:
@@ -82,13 +82,6 @@ class OpenRlhf(Framework):
     def entries(self, found: list[Entry], bare: list[Entry], words: list[Any]) -> list[Entry]:
         """The flags; newer releases group some of them by dots (``actor.model_name_or_path``)."""
         return found
-
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        name = d.given("model")
-        if not name:
-            raise ValueError("no model is named: give --pretrain, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The actor's job on its own GPUs, and who shares them."""

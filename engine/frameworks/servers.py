@@ -14,7 +14,7 @@ from engine import catalog
 from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, named, stored_formats, stored_precision
+from engine.frameworks.known_models import key_of, stored_formats, stored_precision
 from engine.frameworks.settings import Draft, Entry, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
 
@@ -80,6 +80,7 @@ class ServerCommand(Framework):
 
     serves = True
     unmodelled = UNMODELLED
+    names_model = "write it behind `serve`, or give --model, or its config.json"
     separator = "-"
     new_keys = (Where.FLAG, Where.BEHIND)
     program = ""  # what starts it, with ``serve`` behind it unless it does so alone
@@ -124,15 +125,6 @@ class ServerCommand(Framework):
             return entry
         begun = [key for key in known if key.startswith(entry.key)]
         return entry._replace(key=begun[0]) if len(begun) == 1 else entry
-
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        name = d.given("model")
-        if not name:
-            raise ValueError(
-                "no model is named: write it behind `serve`, or give --model, or its config.json"
-            )
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The server, the format of its products, and the GPUs of all its replicas."""

@@ -76,6 +76,7 @@ class Verl(Framework):
     place = 60
     fields = FIELDS
     unmodelled = UNMODELLED
+    names_model = f"give {MODEL}.path, or its config.json"
     new_keys = (Where.OVERRIDE,)
     degrees = ()
 
@@ -94,13 +95,6 @@ class Verl(Framework):
         """A file with its sections."""
         sections = {entry.key.split(".")[0] for entry in entries}
         return Sure.OWN_SECTIONS if "actor_rollout_ref" in sections else Sure.NOT
-
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        name = d.given("model")
-        if not name:
-            raise ValueError(f"no model is named: give {MODEL}.path, or its config.json")
-        return named(name)
 
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """Actor, reference, critic and rollout, all over the same GPUs."""
