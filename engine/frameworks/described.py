@@ -63,12 +63,15 @@ class Server:
         return 1.0 / self.fullest if self.fullest else float(self.pp)
 
 
+REFERENCE, CRITIC, ROLLOUT = "reference", "critic", "rollout"  # models beside the one that is trained
+
+
 @dataclass(frozen=True)
 class Role:
     """A model beside the one that is trained, on the same GPUs: a reference or a reward model, which only
     reads; a critic, which is trained, too; or the engine that writes the answers (a rollout)."""
 
-    name: str  # "reference", "reward", "critic" or "rollout"
+    name: str  # REFERENCE, CRITIC or ROLLOUT
     model: Model
     ranks: int  # GPUs that hold a copy of its weights together
     weight_bytes: float = 2.0  # of a parameter

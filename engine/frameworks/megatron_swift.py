@@ -22,6 +22,7 @@ from engine.frameworks import megatron, peft
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, of_config
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import Megatron, reader
+from engine.frameworks.ms_swift import with_method
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field, Setting
 from engine.mechanism.adapters import ALL_LINEAR
 
@@ -97,10 +98,7 @@ class MegatronSwift(Megatron):
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list) -> list[Entry]:
         """Its flags; ``rlhf`` is one, too."""
-        for word in words[:8]:
-            if word.text == "rlhf" and not any(one.key == "rlhf-type" for one in found):
-                return [*found, Entry("rlhf-type", "dpo", "", word.line)]
-        return found
+        return with_method(found, words, "rlhf-type")
 
     def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """Nothing lies beside it."""

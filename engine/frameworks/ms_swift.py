@@ -126,10 +126,7 @@ class MsSwift(HuggingFace):
 
     def entries(self, found: list[Entry], bare: list[Entry], words: list) -> list[Entry]:
         """Its flags; ``rlhf`` is one, too."""
-        for word in words[:8]:
-            if word.text == "rlhf" and not any(one.key == "rlhf_type" for one in found):
-                return [*found, Entry("rlhf_type", "dpo", "", word.line)]
-        return found
+        return with_method(found, words, "rlhf_type")
 
     def read_beside(self, d: Draft, entries: list[Entry]) -> None:
         """A DeepSpeed JSON or Accelerate's file."""
@@ -237,6 +234,14 @@ class MsSwift(HuggingFace):
             key = hugging_face.KEYS["deepspeed_file"]
             return [(key, f"zero{value}" if value else None)]
         return hugging_face.edit(name, value, launch)
+
+
+def with_method(found: list[Entry], words: list, key: str) -> list[Entry]:
+    """A command's flags; its word ``rlhf`` asks for DPO where none of them says a method."""
+    for word in words[:8]:
+        if word.text == "rlhf" and not any(one.key == key for one in found):
+            return [*found, Entry(key, "dpo", "", word.line)]
+    return found
 
 
 FRAMEWORK: Framework = MsSwift()

@@ -85,7 +85,7 @@ class NemoRl(Framework):
         dp = gpus // (tp * cp)
         seq = d.get("seq", 512, "its default")
         micro = max(1, d.get("micro_batch", 4, "its default"))
-        batch = max(d.get("global_batch", 512, "its default"), micro * dp) // (micro * dp) * micro * dp
+        batch = rollouts.whole_batch(d.get("global_batch", 512, "its default"), micro * dp)
         moves = "optimizer+gradients+parameters" if d.given("leaves") else "none"
         software = catalog.training_software(
             "trainer", sequence_parallel=bool(d.given("sequence_parallel")) or tp == 1

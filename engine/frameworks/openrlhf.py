@@ -17,7 +17,7 @@ from typing import Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.frameworks import rollouts
-from engine.frameworks.described import Role
+from engine.frameworks.described import CRITIC, Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field
 from engine.mechanism.adapters import ALL_LINEAR, Adapter
@@ -99,9 +99,7 @@ class OpenRlhf(Framework):
             zero = 3
         prompt, answer = d.get("prompt", LENGTH), d.get("answer", LENGTH)
         micro = max(1, d.get("micro_batch", 4, "its default"))
-        batch = (
-            max(d.get("global_batch", 128, "its default"), micro * actor) // (micro * actor) * micro * actor
-        )
+        batch = rollouts.whole_batch(d.get("global_batch", 128, "its default"), micro * actor)
         rank = d.given("rank") or 0
         adapter = None
         if rank:
@@ -123,7 +121,7 @@ class OpenRlhf(Framework):
             roles.append(rollouts.reference(d, shape, ranks, bool(d.given("reference_leaves"))))
         estimator = (d.get("advantage", "gae") or "gae").lower()
         if together and estimator not in WITHOUT_CRITIC:
-            roles.append(Role(rollouts.CRITIC, shape, actor))
+            roles.append(Role(CRITIC, shape, actor))
         if together and d.given("engines"):
             share, tp = d.get("share", SHARE), max(1, d.given("engine_tp") or 1)
             roles.append(rollouts.rollout(d, shape, tp, share, bool(d.given("sleeps"))))

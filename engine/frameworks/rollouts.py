@@ -9,15 +9,18 @@ Left out: what reward functions take that are no models; the engine's graphs; ho
 from __future__ import annotations
 
 from engine.catalog.models import Model
-from engine.frameworks.described import Role
+from engine.frameworks.described import REFERENCE, ROLLOUT, Role
 from engine.frameworks.settings import Draft
-
-REFERENCE, REWARD, CRITIC, ROLLOUT = "reference", "reward", "critic", "rollout"
 
 
 def answers_share(prompt: int, answer: int) -> float:
     """Of the tokens of a sequence, those whose logits are made."""
     return max(0.001, min(1.0, (answer + 1) / max(1, prompt + answer)))
+
+
+def whole_batch(sequences: int, each: int) -> int:
+    """A batch that is cut to whole micro-batches of all ranks, of which there is at least one."""
+    return max(sequences, each) // each * each
 
 
 def reference(d: Draft, shape: Model, ranks: int, moves: bool = False) -> Role:

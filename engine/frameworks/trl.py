@@ -9,16 +9,14 @@ rejected answer in one pass, so a micro-batch has twice the sequences.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from engine.catalog.models import Model
 from engine.frameworks import hugging_face, rollouts
-from engine.frameworks.described import Launch, Role
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
+from engine.frameworks.described import Role
+from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure
 from engine.frameworks.hugging_face import HuggingFace
 from engine.frameworks.settings import ANY_TEXT, FLAG, NUMBER, TEXT, Draft, Entry, Field
-from engine.step.layout import Job, Layout
 
 GRPO = {
     "num_generations": Field("answers"),
@@ -39,7 +37,6 @@ FIELDS = hugging_face.FIELDS | GRPO
 OF_GRPO = {"num_generations", "max_completion_length", "vllm_mode"}
 METHODS = ("grpo", "dpo")
 PROMPT, ANSWER, BETA, SHARE = 512, 256, 0.04, 0.3  # GRPO's defaults
-TRAINER = HuggingFace()
 CALLS = hugging_face.CALLS | {"GRPOConfig": "", "DPOConfig": ""}
 CALLS |= {"GRPOTrainer": "trainer.", "DPOTrainer": "trainer."}
 
@@ -54,19 +51,16 @@ def method_in(words: list[str]) -> str:
     return ""
 
 
-class Trl(Framework):
+class Trl(HuggingFace):
     """Scripts and files of GRPO and DPO."""
 
     key = "trl"
     name = "TRL"
     place = 36
     fields = FIELDS
-    unmodelled = hugging_face.UNMODELLED
-    lightens = HuggingFace.lightens
     calls = CALLS
+    can = None
     beside = ("hugging_face",)
-    new_keys = (Where.FLAG, Where.ARGUMENT)
-    pads = True
 
     def claims(self, command: Command) -> Claim:
         """A script of one of the methods, or GRPO's flags."""
@@ -96,14 +90,6 @@ class Trl(Framework):
         """A file of Accelerate's or DeepSpeed's."""
         d.read(entries, self.fields, self.unmodelled)
 
-    def named_model(self, d: Draft) -> Model:
-        """The model that is named."""
-        return TRAINER.named_model(d)
-
-    def model_of(self, d: Draft, config: Callable[[], Model] | None) -> Model:
-        """The model: of a config.json if there is one, else the one that is named."""
-        return TRAINER.model_of(d, config)
-
     def read(self, d: Draft, shape: Model, gpus: int) -> Meant:
         """The trainer's own, with the models beside it."""
         preference = d.given("method") == "dpo"
@@ -119,13 +105,13 @@ class Trl(Framework):
             d.refuse(f"ValueError: vllm_mode must be server or colocate, got {where[:40]!r}", "engine_place")
         prompt, answer = d.given("prompt"), d.given("answer")
         if preference:
-            found = TRAINER.read(d, shape, gpus)
+            found = self.trained(d, shape, gpus)
         else:
             prompt = prompt or d.get("prompt", PROMPT)
             answer = answer or d.get("answer", ANSWER)
             d.ask("seq")
             d.assume("seq", prompt + answer, "a prompt and its answer")
-            found = TRAINER.read(d, shape, gpus)
+            found = self.trained(d, shape, gpus)
         job, layout = found.job, found.layout
         assert job is not None and layout is not None
         if preference:  # the chosen and the rejected answer, one behind the other
@@ -145,26 +131,7 @@ class Trl(Framework):
             tp = d.given("engine_tp") or 1
             roles.append(rollouts.rollout(d, shape, tp, share, bool(d.given("sleeps"))))
         d.ask("answers", "share", "engine_tp", "sleeps")
-        return replace_meant(found, job, layout, tuple(roles))
-
-    def moves(self, launch: Launch) -> dict[str, tuple]:
-        """As of the trainer."""
-        return TRAINER.moves(launch)
-
-    def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:
-        """As of the trainer."""
-        return TRAINER.edit(name, value, launch)
-
-    def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
-        """As of the trainer."""
-        return TRAINER.passing_bytes(launch, optimizer_bytes)
-
-
-def replace_meant(
-    found: Meant, job: Job, layout: Layout, roles: tuple[Role, ...], leaves: bool = False
-) -> Meant:
-    """What was read, with another job and layout, and with the models beside it."""
-    return Meant(found.gpus, found.precision, job, layout, None, roles, leaves)
+        return found._replace(job=job, layout=layout, roles=tuple(roles))
 
 
 FRAMEWORK: Framework = Trl()

@@ -16,7 +16,7 @@ from typing import Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.frameworks import rollouts
-from engine.frameworks.described import Role
+from engine.frameworks.described import CRITIC, Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field, overrides
@@ -115,8 +115,7 @@ class Verl(Framework):
             d.refuse(f"AssertionError: {cp} sequence ranks must divide the {gpus} GPUs", "cp")
             cp = 1
         dp = gpus // cp
-        batch = max(d.get("mini_batch", 256), micro * dp)
-        batch = batch // (micro * dp) * (micro * dp)
+        batch = rollouts.whole_batch(d.get("mini_batch", 256), micro * dp)
         rank = d.given("rank") or 0
         adapter = None
         if rank:
@@ -145,7 +144,7 @@ class Verl(Framework):
         if estimator not in WITHOUT_CRITIC:
             name = d.given("critic")
             d.assume("critic", name or "as the actor", "this estimator of advantages has one")
-            roles.append(Role(rollouts.CRITIC, named(name) if name else shape, gpus))
+            roles.append(Role(CRITIC, named(name) if name else shape, gpus))
         d.ask("critic", "reference_leaves", "engine")
         share, tp = d.get("share", SHARE), max(1, d.get("engine_tp", TP))
         roles.append(rollouts.rollout(d, shape, tp, share, bool(d.get("sleeps", True))))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import parameters
-from engine.frameworks.described import Launch, Role
+from engine.frameworks.described import CRITIC, ROLLOUT, Launch, Role
 from engine.mechanism import memory
 from engine.step import layout as layouts
 from engine.step.layout import Job, Machine
@@ -49,11 +49,11 @@ def moments(launch: Launch, at: Machine, held: dict[str, float]) -> Moments:
     stays = [] if launch.leaves else ["weights", "optimizer"]  # gradients are set free by then
     writing = {name: size if name in (*stays, "overhead") else 0.0 for name, size in held.items()}
     for role in launch.roles:
-        if role.name == "rollout":
+        if role.name == ROLLOUT:
             taken = role.share * memory.capacity_bytes(at.gpu)
             writing[role.name] = taken
             training[role.name] = ASLEEP_BYTES if role.leaves else taken
-        elif role.name == "critic":
+        elif role.name == CRITIC:
             training[role.name] = 0.0 if role.leaves else critic_bytes(launch, role, at)
             writing[role.name] = training[role.name]
         else:

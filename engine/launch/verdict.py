@@ -10,7 +10,7 @@ from engine.base import printing
 from engine.calibration import bands
 from engine.catalog import models
 from engine.catalog.hardware import Gpu
-from engine.frameworks.described import Launch, Server
+from engine.frameworks.described import ROLLOUT, Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import NOT_KNOWN, Assumed, Fault, Ignored, Refused, Setting
 from engine.launch import beside, changes, planned, reading
@@ -27,11 +27,8 @@ from engine.step import layout as layouts
 from engine.step import own
 from engine.step.layout import Estimate, Machine
 
-FITS, CLOSE, TOO_LARGE = (
-    "fits",
-    "close",
-    "does not fit",
-)  # close: what there is lies within the estimate's band
+# close: what there is lies within the estimate's band
+FITS, CLOSE, TOO_LARGE = "fits", "close", "does not fit"
 ILLEGAL, UNKNOWN = "will not start", "cannot say"
 STATUSES = {FITS: 0, CLOSE: 0, TOO_LARGE: 3, ILLEGAL: 4, UNKNOWN: 5}  # exit statuses of ``check``
 USUAL = "h100-sxm"  # the GPU that is taken where none is named
@@ -348,7 +345,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         held = beside.moments(launch, at, held).fullest
         total = sum(held.values())
         for role in launch.roles:
-            if role.name == "rollout" and beside.too_small(role, at.gpu):
+            if role.name == ROLLOUT and beside.too_small(role, at.gpu):
                 takes = beside.weights_bytes(role) / GIB
                 words = f"the engine's weights take {takes:.1f} GiB of each GPU, more than its share of it"
                 said = f"ValueError: No available memory for the cache blocks: {words}."
