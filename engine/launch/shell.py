@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from engine.frameworks.settings import Fault, one_line
@@ -79,7 +79,7 @@ class Word:
             if gone < len(bit.text):
                 start = bit.start + gone if bit.start >= 0 else -1
                 bits.append(Bit(bit.text[gone:], bit.line, start, bit.quoted))
-        return Word(tuple(bits), self.known, self.why)
+        return replace(self, bits=tuple(bits))
 
 
 @dataclass
