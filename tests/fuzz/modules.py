@@ -31,6 +31,9 @@ class Pair(NamedTuple):
     def swapped(self):
         return self._replace(left=int(self.right), right=float(self.left))
 
+    def mirrored(self):
+        return Pair(int(self.right), float(self.left))
+
 
 @dataclass(frozen=True)
 class Item:
@@ -46,6 +49,9 @@ class Item:
 
     def more(self, by: int = 1):
         return replace(self, count=self.count + by)
+
+    def fewer(self, by: int = 1):
+        return Item(self.key, self.count - by, self.parts)
 
     @classmethod
     def of(cls, key):
@@ -275,13 +281,12 @@ class Drawn:
         name = self.new()
         way = self.random.random()
         if way < 0.3:
-            self.add(
-                depth,
-                f"{name} = Item({self.text(1)}, count={self.whole(1)}).more({self.pick('', '3', 'by=2')})",
-            )
+            by, way = self.pick("", "3", "by=2"), self.pick("more", "fewer")
+            self.add(depth, f"{name} = Item({self.text(1)}, count={self.whole(1)}).{way}({by})")
             self.names["whole"].append(f"{name}.count"), self.names["text"].append(f"{name}.key")
         elif way < 0.6:
-            self.add(depth, f"{name} = Pair({self.whole(1)}{self.pick('', ', right=1.5')}).swapped()")
+            right, way = self.pick("", ", right=1.5"), self.pick("swapped", "mirrored")
+            self.add(depth, f"{name} = Pair({self.whole(1)}{right}).{way}()")
             self.names["whole"].append(f"{name}.left"), self.names["real"].append(f"{name}.right")
             self.names["text"].append(f"{name}.name")
         else:

@@ -455,7 +455,7 @@ class Module:
             else json.dumps([n.removesuffix("_$") for n in names])
         )
         made = (
-            f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, "
+            f"{kind}(class extends {base} {{\n{''.join(parts)}}}, "
             f"{json.dumps(node.name)}, {json.dumps(written)}, {json.dumps(annotations)}, [{called}], "
             f"{json.dumps(signatures)})"
         )
