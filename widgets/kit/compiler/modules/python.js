@@ -364,15 +364,16 @@ function rounded(text, digits) {
   const found = (BigInt(kept) + (up ? 1n : 0n)).toString().padStart(kept.length, "0");
   return digits ? `${found.slice(0, found.length - digits)}.${found.slice(found.length - digits)}` : found;
 }
+const minus = value => value < 0 || Object.is(value, -0) ? "-" : "";
 function fixed(value, digits) {
   const size = Math.abs(value), text = size >= 1e21 ? `${BigInt(size)}.${"0".repeat(digits + 1)}` : size.toFixed(100);
-  return (value < 0 || Object.is(value, -0) ? "-" : "") + rounded(text, digits);
+  return minus(value) + rounded(text, digits);
 }
 function scientific(value, digits) {
   const size = Math.abs(value), [mantissa, power] = size.toExponential(100).split("e");
   let text = rounded(mantissa, digits), exponent = Number(power);
   if (/^10/.test(text)) { text = digits ? `1.${"0".repeat(digits)}` : "1"; exponent++; }
-  return `${value < 0 ? "-" : ""}${text}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  return `${minus(value)}${text}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 function general(value, digits) {
   digits ||= 1;
