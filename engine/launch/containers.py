@@ -130,7 +130,7 @@ def _verb(words: list[Word]) -> tuple[str, str, int]:
 def of_run(words: list[Word], file: str) -> Started | None:
     """What ``docker run`` and its like start; None for every other command."""
     if [word.text for word in words[:2]] == ["kubectl", "run"]:
-        return _of_kubectl(words, file)
+        return _of_kubectl(words)
     program, verb, at = _verb(words)
     if not program:
         return None
@@ -178,7 +178,7 @@ def of_run(words: list[Word], file: str) -> Started | None:
     return Started(image.text if own else "", [*entry, *behind], own, variables, gpus, None, image.line)
 
 
-def _of_kubectl(words: list[Word], file: str) -> Started | None:
+def _of_kubectl(words: list[Word]) -> Started | None:
     """``kubectl run NAME --image=IMAGE -- arguments``."""
     image = next((at for at, word in enumerate(words) if word.text.startswith("--image")), -1)
     begin = next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words))

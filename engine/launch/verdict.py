@@ -402,7 +402,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
-    found = (("pictures", TURNS, turns(launch, room)), ("requests", BLOCKS, nearly(launch, room)))
+    found = (("pictures", TURNS, turns(room)), ("requests", BLOCKS, nearly(launch, room)))
     place = next(((one.file, one.line) for one in launch.settings if one.name == "model"), ("", 0))
     undecided = tuple(Ignored(key, "", *place, why) for key, why, so in found if so)
     launch = replace(launch, unmodelled=(*launch.unmodelled, *undecided))
@@ -570,7 +570,7 @@ def _longest(launch: Launch, size, cache: float, value: float) -> int:
     return low
 
 
-def turns(launch: Launch, room: ServerRoom) -> bool:
+def turns(room: ServerRoom) -> bool:
     """Whether what is known to a factor alone decides if the cache is large enough."""
     least, most = room.cache_bytes - room.more, room.cache_bytes + room.less
     return least < most and (room.needed_bytes <= least) != (room.needed_bytes <= most)
