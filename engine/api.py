@@ -150,17 +150,19 @@ def serve(
     all_reduce: str = "auto",
     pp: int = 1,
     dp: int = 1,
+    ep: int = 1,
     software: ServingSoftware | str | None = None,
 ) -> Served:
     """Prefill and decode on one replica: latencies, throughput, and the largest batch that fits.
 
     Its layers are divided over ``tp`` GPUs, and lie on ``pp`` stages of as many; or ``dp`` groups of ``tp``
     GPUs have requests of their own and share the experts of a mixture, which are spread over all of them.
+    With ``ep`` = ``tp`` each of the tensor ranks keeps whole experts (vLLM's --enable-expert-parallel).
 
     ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
     and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
     stored in 16 bits and weights in the machine's precision, unless you say otherwise. A ``software`` adds
-    what is known of it, such as vLLM's Python between two steps ("vllm-0").
+    what is known of it, such as vLLM's sampling and scheduling between two steps ("vllm-0.11").
 
     Leaves out queueing, speculative decoding, and that uneven batches of a pipeline or of groups that share
     experts wait for each other.
@@ -173,7 +175,7 @@ def serve(
     """
     at = _as_machine(machine)
     kept = inference.cache_precision(at) if kv_precision is None else kv_precision
-    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp)
+    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp, ep)
     said = divided.infer(_as_model(model), at, asked)
     return said if software is None else server_software.run_by(software, said)
 
