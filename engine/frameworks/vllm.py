@@ -199,6 +199,10 @@ class Vllm(ServerCommand):
         )
         return NEWEST
 
+    def timed_as(self, release: tuple[int, int]) -> str:
+        """That of the nearest release that was timed."""
+        return "vllm-0" if release <= FIRST else "vllm-0.11"
+
     def usual_share(self, release: tuple[int, int]) -> float:
         """0.92 since about 0.20, 0.9 before."""
         return SHARES[1] if release >= SHARES[0] else SHARES[2]

@@ -574,7 +574,9 @@ class Served(printing.Printed):
 @printing.parts.register
 def _shown(found: Served) -> list[printing.Part]:
     """All figures, but for what is as usual."""
-    return [printing.beyond(found.as_dict(), {"pp": 1, "dp": 1, "ep": 1, "software": "", "all_reduce": "auto"})]
+    return [
+        printing.beyond(found.as_dict(), {"pp": 1, "dp": 1, "ep": 1, "software": "", "all_reduce": "auto"})
+    ]
 
 
 def infer(model: Model, at: Machine, serving: Serving) -> Served:

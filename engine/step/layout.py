@@ -320,8 +320,11 @@ class Estimate(printing.Printed):
     @property
     def band_s(self) -> tuple[float, float]:
         """An 80 % band of the step time: the 10th and 90th percentile over published runs of this GPU's
-        generation that were not used for fitting; over all generations where there are too few."""
+        generation that were not used for fitting; over all generations where there are too few, and wider where
+        something lies outside of them (an MFU that none reached does not count, which takes long to find)."""
         low, high = bands.step(self.at.gpu.key, self.model.experts > 0)
+        if self._outside():
+            low, high = bands.beyond("step", (low, high))
         step_s = self.terms.step_s
         return step_s * low, step_s * high
 
@@ -336,9 +339,17 @@ class Estimate(printing.Printed):
     def extrapolates(self) -> tuple[str, ...]:
         """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
         generation was measured, ``mfu`` where none reached as much."""
+        outside = self._outside()
+        seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
+        if seen and self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
+            outside.append("mfu")
+        return tuple(outside)
+
+    def _outside(self) -> list[str]:
+        """What ``extrapolates`` names, but for the MFU."""
         seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
         if not seen:
-            return ("gpu",)
+            return ["gpu"]
         a = self.layout
         outside = [name for name in bands.SPANS if not seen[name][0] <= getattr(a, name) <= seen[name][1]]
         if self.at.precision not in seen["precision"]:
@@ -351,9 +362,7 @@ class Estimate(printing.Printed):
             outside.append("adapter")
         if self.model.mixes:  # linear attention and its like, whose kernels were not measured
             outside.append("attention")
-        if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
-            outside.append("mfu")
-        return tuple(outside)
+        return outside
 
     @property
     def fits(self) -> bool:

@@ -461,7 +461,9 @@ def _bands(runs: list[JudgedRun]) -> dict[str, dict[str, float]]:
     """
     said = {}
     kinds = _grouped(runs, lambda run: run.kind)
-    for name, members in ({"all": runs} | kinds).items():  # where a class has that name, it is what "all" means
+    for name, members in (
+        {"all": runs} | kinds
+    ).items():  # where a class has that name, it is what "all" means
         if len(members) < FEWEST and name != "all":
             continue
         common = members if name == "all" else runs

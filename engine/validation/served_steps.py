@@ -24,7 +24,10 @@ PROGRAM = "vllm-0.11"
 TIMES = ("between_s", "token_s", "expert_layer_s")  # the fields of the program that are fitted …
 TILES = "coarse_experts"  # … and the factor, of which what exceeds one is
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8"}
-PROMPTS = {"lm-arena-chat": 100, "gpqa": 250}  # mean tokens of the tasks' prompts; inferred, its table lacks them
+PROMPTS = {
+    "lm-arena-chat": 100,
+    "gpqa": 250,
+}  # mean tokens of the tasks' prompts; inferred, its table lacks them
 FULL = 1.6  # a step that lasts so many times the median between tokens: prompts fill the steps
 SMALL = 0.05  # errors below this count by their square when the times are fitted, larger ones by their size
 ROUNDS = 30
@@ -127,4 +130,3 @@ def shipped(rows: list[Timed]) -> dict[str, float]:
     """The times fitted on all rows, as the program's fields."""
     found = fitted(rows)
     return dict(zip((*TIMES, TILES), [*map(float, found[:-1]), 1.0 + float(found[-1])]))
-

@@ -113,7 +113,9 @@ def test_each_token_that_is_written_has_its_logits_sorted():
     by, said = replace(PLAIN, token_s=1e-4), served(batch=8)
     ran = server_software.run_by(by, said)
     assert ran.decode.total_s - said.decode.total_s == pytest.approx(8 * 1e-4)
-    assert ran.prefill.total_s - said.prefill.total_s == pytest.approx(8 * 1e-4)  # not each token that is read
+    assert ran.prefill.total_s - said.prefill.total_s == pytest.approx(
+        8 * 1e-4
+    )  # not each token that is read
     assert ran.prefill_one.total_s - said.prefill_one.total_s == pytest.approx(1e-4)
 
 

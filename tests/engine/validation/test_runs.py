@@ -263,7 +263,10 @@ def test_what_lies_beyond_all_classes_has_a_wider_band():
     """Two classes, each exact in itself and 20 % from the other: neither's band holds for the other."""
     near, far = of_families(*[0.0] * 6), of_families(*[0.2] * 6, kind="tpu dense")
     assert runs._beyond(near) == 1.0
-    spread = of_families(*np.linspace(-0.05, 0.05, 6)), of_families(*np.linspace(0.1, 0.2, 6), kind="tpu dense")
+    spread = (
+        of_families(*np.linspace(-0.05, 0.05, 6)),
+        of_families(*np.linspace(0.1, 0.2, 6), kind="tpu dense"),
+    )
     assert runs._beyond([*spread[0], *spread[1]]) > 1.2
     assert runs._beyond([*near, *far]) > 1.0
 
