@@ -46,9 +46,10 @@ def waits_s(by: ServingSoftware, said: Served) -> float:
 def experts_s(by: ServingSoftware, said: Served, rows: float) -> float:
     """Seconds that a step's layers of experts take longer than with the kernels that ``inference`` prices.
 
-    vLLM's kernel for 16-bit experts is tuned for the shapes that are cut over tensor ranks. Where a rank keeps
-    a few whole experts it mostly is not, and then cuts the rows into tiles of 16 as long as a step has no more
-    tokens than the rank has experts, and into tiles of 64 beyond (get_default_config in its fused_moe.py).
+    vLLM's kernel for 16-bit experts is tuned for the shapes that are cut over tensor ranks. Where a rank
+    keeps a few whole experts it mostly is not, and then cuts the rows into tiles of 16 as long as a step has
+    no more tokens than the rank has experts, and into tiles of 64 beyond (get_default_config in its
+    fused_moe.py).
     Leaves out which shapes of whole experts have been tuned.
     """
     size, s, at = shape(said.model), said.serving, said.at

@@ -320,8 +320,8 @@ class Estimate(printing.Printed):
     @property
     def band_s(self) -> tuple[float, float]:
         """An 80 % band of the step time: the 10th and 90th percentile over published runs of this GPU's
-        generation that were not used for fitting; over all generations where there are too few, and wider where
-        something lies outside of them (an MFU that none reached does not count, which takes long to find)."""
+        generation that were not used for fitting; over all generations where there are too few, and wider
+        where something lies outside of them (but an MFU that none reached, which takes long to find)."""
         low, high = bands.step(self.at.gpu.key, self.model.experts > 0)
         if self._outside():
             low, high = bands.beyond("step", (low, high))

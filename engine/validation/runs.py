@@ -352,7 +352,7 @@ def of_cases(found: JudgedRuns) -> None:
 
 
 def of_steps(folder: Path, found: JudgedRuns) -> dict[str, float]:
-    """Add the steps of a vLLM server: by its program, fitted without the model in question, and by kernels alone,
+    """Add the steps of a vLLM server: by its program, fitted without the model in question, and by kernels,
     as an answer without a program is meant. Returns what all rows say of the program."""
     rows = served_steps.read(folder)
     for row, ratio in zip(rows, served_steps.ratios(rows)):

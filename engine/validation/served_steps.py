@@ -68,8 +68,7 @@ def read(folder: Path) -> list[Timed]:
     if not path.is_file():
         raise ValueError(f"{path}: the folder of measurements must hold {TABLE}")
     with path.open(encoding="utf-8", newline="") as file:
-        found = [_timed(row) for row in csv.DictReader(file) if not _is_full(row)]
-    return found
+        return [_timed(row) for row in csv.DictReader(file) if not _is_full(row)]
 
 
 def _is_full(row: dict[str, str]) -> bool:
@@ -108,7 +107,7 @@ def _timed(row: dict[str, str]) -> Timed:
 
 
 def fitted(rows: list[Timed]) -> np.ndarray:
-    """The four times that suit these rows best, in relative errors: those beyond ``SMALL`` count by their size
+    """The four times that suit these rows best, in relative errors: those beyond ``SMALL`` count by size
     and not by their square, since a few rows are off for reasons that no step has."""
     measured = np.array([row.measured_s for row in rows])
     adds = np.array([row.adds for row in rows]) / measured[:, None]

@@ -220,7 +220,7 @@ def test_every_program_is_better_met_with_what_it_does(key):
 
 
 def test_vllm_of_2025_is_met_on_models_that_fitted_none_of_its_times():
-    """Its rows are kept nowhere: the summaries of ``make calibrate`` are. The bare kernels are far too fast."""
+    """Its rows are kept nowhere, the summaries of ``make calibrate`` are. Bare kernels are far too fast."""
     kinds = bands.runs()["band"]["latency"]
     for experts, most in ((False, 0.14), (True, 0.1)):
         entry = kinds[inference.server_kind(served_steps.PROGRAM, experts)]

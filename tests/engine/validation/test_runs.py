@@ -225,14 +225,14 @@ def of_families(*logs, each=1, kind="hopper dense"):
 
 
 def test_a_family_counts_once_however_many_runs_it_has():
-    """Nine families between -0.4 and 0.4. A sweep of a thousand runs moves its own end to itself, and no more."""
+    """Nine families between -0.4 and 0.4. A sweep of a thousand runs moves its end to itself, and no more."""
     logs = np.linspace(-0.4, 0.4, 9)
     few = of_families(*logs)
     many = [run for run in few if run.family != "family 8"] + [
         replace(run, family="family 8") for run in of_families(logs[8], each=1000)
     ]
     assert runs._ends(many) == pytest.approx((-0.36, 0.4))
-    # by hand: the middles of nine equal weights lie at 1/18, 3/18 …; a tenth is 0.4 of the way between these two
+    # by hand: the middles of nine equal weights lie at 1/18, 3/18 …; a tenth is 0.4 of the way
     assert runs._ends(few) == pytest.approx((-0.4 + 0.4 * 0.1, 0.4 - 0.4 * 0.1))
 
 
