@@ -1,8 +1,8 @@
 """Four processes that sum up counts and gradients until one of them has no batch left, and what PyTorch's
 flight recorder then says in each.
 
-The run stands on a CPU, where the backend is gloo. It hangs as it would with NCCL: three ranks wait in an AllReduce
-that the fourth never calls. When a rank's record has not changed for a while, it is dumped.
+The run is on a CPU, where the backend is gloo. It hangs as it would with NCCL: three ranks wait in an
+AllReduce that the fourth never calls. When a rank's record has not changed for a while, it is dumped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def train(batches: int) -> None:
 
 
 def dumped() -> dict:
-    """This process's flight record."""
+    """The flight record of the process."""
     return pickle.loads(torch._C._distributed_c10d._dump_fr_trace())
 
 
@@ -75,7 +75,8 @@ def record() -> dict:
         mp.start_processes(rank_works, args=(folder,), nprocs=RANKS, start_method="spawn")
         dumps = [pickle.loads(Path(folder, f"dump_{rank}").read_bytes()) for rank in range(RANKS)]
     return {
-        "of": f"{RANKS} processes on a CPU, of which number {SHORT} has {BATCHES[SHORT]} batches and the others {max(BATCHES)}",
+        "of": f"{RANKS} processes on a CPU, of which number {SHORT} has {BATCHES[SHORT]} batches and the "
+        f"others {max(BATCHES)}",
         "ranks": [
             {"pg_status": dump["pg_status"]["0"], "entries": [entry(each) for each in dump["entries"]]}
             for dump in dumps

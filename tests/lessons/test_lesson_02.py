@@ -176,13 +176,17 @@ def test_reading_all_buffers_and_a_ring_over_nvlink_take_as_long_at_that_size():
 
 def test_the_dump_names_the_rank_that_did_not_come():
     """Four lines that all share; the fifth is called by all but rank 2, and done by nobody."""
-    said = [[LESSON.value(f"recorded_as(rank={rank}, call={call})") for rank in range(4)] for call in range(1, 6)]
+    said = [
+        [LESSON.value(f"recorded_as(rank={rank}, call={call})") for rank in range(4)] for call in range(1, 6)
+    ]
     assert said == [["done"] * 4] * 4 + [["waiting", "waiting", "no entry", "waiting"]]
     assert [LESSON.value(f"last_enqueued(rank={rank})") for rank in range(4)] == [5, 5, 4, 5]
     for rank in range(4):
         entries = LESSON.value("hung_step")["ranks"][rank]["entries"]
         assert [each["collective_seq_id"] for each in entries] == list(range(1, len(entries) + 1))
-        assert all(each["input_sizes"] == [[1], [1024]][at % 2 : at % 2 + 1] for at, each in enumerate(entries))
+        assert all(
+            each["input_sizes"] == [[1], [1024]][at % 2 : at % 2 + 1] for at, each in enumerate(entries)
+        )
 
 
 def test_a_prediction_is_right_where_the_engine_says_so():
