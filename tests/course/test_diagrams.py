@@ -31,6 +31,7 @@ from course.diagrams import (
     one_program,
     one_storage,
     one_works,
+    pieces_in_turn,
     rails,
     replicas,
     room_in_all,
@@ -656,3 +657,17 @@ def test_a_transpose_is_the_same_storage_in_another_order():
     for name, sizes, strides in one_storage.VIEWS:
         places = np.add.outer(strides[0] * np.arange(sizes[0]), strides[1] * np.arange(sizes[1]))
         assert views[name] == places.ravel().tolist()
+
+
+def test_cut_into_pieces_an_mlp_sends_behind_its_products_and_each_piece_waits_for_its_tokens():
+    parts = pieces_in_turn.times()
+    waited, tasks = pieces_in_turn.waited_for(parts), pieces_in_turn.in_pieces(parts)
+    assert pieces_in_turn.end_s(waited) == pytest.approx(sum(parts))
+    # all that is sent is hidden, and no more than the arithmetic can be saved
+    assert pieces_in_turn.end_s(tasks) == pytest.approx(parts.first_s + parts.last_s)
+    at = {(task.kind, task.piece): task for task in tasks}
+    for piece in range(2, pieces_in_turn.RANKS + 1):
+        assert at["first", piece].start_s >= at["gather", piece].end_s
+    for piece in range(1, pieces_in_turn.RANKS):
+        assert at["scatter", piece].start_s >= at["last", piece].end_s
+    assert sum(t.end_s - t.start_s for t in tasks if t.kind == "gather") == pytest.approx(parts.gather_s)
