@@ -37,6 +37,7 @@ from course.diagrams import (
     room_in_all,
     round_trips,
     schedule,
+    slowest_stage,
     token_owners,
     two_halves,
     two_numberings,
@@ -671,3 +672,12 @@ def test_cut_into_pieces_an_mlp_sends_behind_its_products_and_each_piece_waits_f
     for piece in range(1, pieces_in_turn.RANKS):
         assert at["scatter", piece].start_s >= at["last", piece].end_s
     assert sum(t.end_s - t.start_s for t in tasks if t.kind == "gather") == pytest.approx(parts.gather_s)
+
+
+def test_two_layers_moved_from_the_output_layer_shorten_every_turn_by_the_exercise_s_share():
+    even, moved = (slowest_stage.stage_s(layers) for _, layers in slowest_stage.CASES)
+    assert sum(map(sum, even)) == pytest.approx(sum(map(sum, moved)))  # the same model
+    pace = [max(map(sum, times)) for times in (even, moved)]
+    assert 1 - pace[1] / pace[0] == pytest.approx(0.135, abs=0.001)  # 1 - 9 / 10.41
+    marks = [mark for mark in slowest_stage.draw(WIDE).marks if mark.look == "idle"]
+    assert len(marks) == 3 + 2 + 1  # one stage sets the first pace, two of them the second; and the key
