@@ -31,6 +31,7 @@ from course.diagrams import (
     one_program,
     one_storage,
     one_works,
+    packed_documents,
     pieces_in_turn,
     rails,
     replicas,
@@ -681,3 +682,13 @@ def test_two_layers_moved_from_the_output_layer_shorten_every_turn_by_the_exerci
     assert 1 - pace[1] / pace[0] == pytest.approx(0.135, abs=0.001)  # 1 - 9 / 10.41
     marks = [mark for mark in slowest_stage.draw(WIDE).marks if mark.look == "idle"]
     assert len(marks) == 3 + 2 + 1  # one stage sets the first pace, two of them the second; and the key
+
+
+def test_packed_documents_are_uneven_in_one_zigzag_and_even_in_a_zigzag_each():
+    whole, each = (packed_documents.shares(way) for _, way in packed_documents.WAYS)
+    assert each == pytest.approx([0.25] * 4, abs=1e-4)
+    assert max(whole) == whole[3] == pytest.approx(1.74 * 0.25, rel=0.01)  # "nearly three quarters more"
+    # counted by hand, in halves of a block's square: 9² + 4² + 3² of 16²
+    assert packed_documents.seen_share() == pytest.approx((81 + 16 + 9) / 256, rel=1e-4)
+    held = [packed_documents.held(rank, True) for rank in range(packed_documents.RANKS)]
+    assert sorted(np.concatenate(held)) == list(range(packed_documents.TOKENS))
