@@ -18,6 +18,7 @@ from course.diagrams import (
     down_to_the_kernel,
     expert_exchange,
     exposed_part,
+    folded_meshes,
     four_numbers,
     gathers_behind_passes,
     held_over_time,
@@ -27,6 +28,7 @@ from course.diagrams import (
     narrow_in_wide_out,
     nested_mesh,
     no_hole_large_enough,
+    once_to_a_node,
     one_kernel_of_five,
     one_program,
     one_storage,
@@ -39,6 +41,7 @@ from course.diagrams import (
     round_trips,
     schedule,
     slowest_stage,
+    spare_experts,
     token_owners,
     two_halves,
     two_numberings,
@@ -692,3 +695,26 @@ def test_packed_documents_are_uneven_in_one_zigzag_and_even_in_a_zigzag_each():
     assert packed_documents.seen_share() == pytest.approx((81 + 16 + 9) / 256, rel=1e-4)
     held = [packed_documents.held(rank, True) for rank in range(packed_documents.RANKS)]
     assert sorted(np.concatenate(held)) == list(range(packed_documents.TOKENS))
+
+
+def test_one_spare_place_on_each_gpu_makes_a_server_even():
+    rows = spare_experts.loads()
+    for _, spare in spare_experts.WAYS:
+        assert sum(spare_experts.of_gpus(spare)) == pytest.approx(sum(rows))  # no choice is dropped
+        assert sum(spare_experts.copied(spare)) == spare_experts.EXPERTS + spare
+    assert spare_experts.fullest(0) > 1.5 > 1.05 > spare_experts.fullest(spare_experts.GPUS)
+
+
+def test_folded_or_not_a_stage_holds_each_expert_once():
+    whole = [name for held in folded_meshes.held(True) for name in held.split("\n")]
+    assert whole == [f"E{expert}" for expert in range(folded_meshes.EXPERTS)]
+    parts = Counter(folded_meshes.held(False))
+    assert set(parts.values()) == {folded_meshes.TENSOR} and "¼" in next(iter(parts))
+
+
+def test_sent_once_one_copy_crosses_and_nvlink_delivers_the_rest():
+    assert once_to_a_node.copies(False) == (3, 0) and once_to_a_node.copies(True) == (1, 3)
+    arrows = once_to_a_node.draw(WIDE).marks
+    assert sum(mark.look == "hbm" and "gpu" in mark.about for mark in arrows) == 2 * len(
+        once_to_a_node.CHOSEN
+    )
