@@ -63,6 +63,18 @@ KEYS = (
     "num_shared_experts",
     "moe_shared_expert_intermediate_size",
     "qkv_bias",
+    "hidden_act",
+    "mlp_hidden_act",
+    "moe_num_experts",
+    "moe_k",
+    "moe_topk",
+    "dense_intermediate_size",
+    "shared_intermediate_size",
+    "share_expert_dim",
+    "moe_num_shared_experts",
+    "num_dense_layers",
+    "moe_layer_start_index",
+    "tie_embedding",
     # keys that only models with linear attention or state-space layers have
     "full_attention_interval",
     "linear_num_key_heads",
@@ -70,7 +82,8 @@ KEYS = (
     "mamba_num_heads",
     "hybrid_override_pattern",
 )
-# A text is represented by its place in this list; one that is not listed counts as not given.
+# A text is represented by its place in this list; one that is not listed counts as not given. Types of models
+# whose files leave out what other files say; then activation functions.
 TYPES = (
     "gpt2",
     "gpt_neox",
@@ -87,6 +100,31 @@ TYPES = (
     "nemotron_h",
     "apertus",
     "minimax",
+    "starcoder2",
+    "phi",
+    "gptj",
+    "gpt_neo",
+    "gpt_bigcode",
+    "codegen",
+    "mpt",
+    "biogpt",
+    "xglm",
+    "cohere",
+    "cohere2",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "smollm3",
+    "lfm2",
+    "lfm2_moe",
+    "lfm3",
+    "vaultgemma",
+    "gemma3n_text",
+    "minicpm3",
+    "recurrent_gemma",
+    "relu2",
+    "squared_relu",
+    "xielu",
+    "gelu_new",
 )
 
 
@@ -94,11 +132,21 @@ def _types(*names: str) -> tuple[int, ...]:
     return tuple(TYPES.index(name) for name in names)
 
 
-PLAIN_MLP = _types("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus")  # without a gate
+# without a gate in an MLP: types, and activation functions that no type uses with one
+PLAIN_MLP = _types(
+    *("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus", "starcoder2", "phi", "gptj"),
+    *("gpt_neo", "gpt_bigcode", "codegen", "mpt", "biogpt", "xglm"),
+)
+PLAIN_ACTS = _types("relu2", "squared_relu", "xielu", "gelu_new")
 # types whose embeddings are tied unless the file says otherwise
-TIED = _types("gpt2", "bloom", "opt", "gemma", "gemma2", "gemma3_text", "gemma4_text")
+TIED = _types(
+    *("gpt2", "bloom", "opt", "gemma", "gemma2", "gemma3_text", "gemma4_text", "falcon", "cohere", "cohere2"),
+    *("ernie4_5", "ernie4_5_moe", "smollm3", "lfm2", "lfm2_moe", "lfm3", "starcoder2", "vaultgemma"),
+    *("gemma3n_text", "minicpm3", "recurrent_gemma", "gpt_neo", "gpt_bigcode", "mpt", "biogpt", "xglm"),
+)
 QKV_BIASED = _types("qwen2", "qwen2_moe")
 GEMMA2, GEMMA3, LLAMA4 = _types("gemma2", "gemma3_text", "llama4_text")
+TEXTS = ("model_type", "hidden_act", "mlp_hidden_act")
 
 FIELDS = (
     "layers",
@@ -134,9 +182,9 @@ LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HIDDEN, HEADS = ("hidden_size", "n_embd", "d_model"), ("num_attention_heads", "n_head", "n_heads")
 FFN, EXPERTS = (
     ("intermediate_size", "n_inner", "ffn_dim"),
-    ("num_local_experts", "num_experts", "n_routed_experts"),
+    ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
 )
-CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
+CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk")
 NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, CHOSEN)
 INNER = "text_config"  # the language model's own part, where the file describes several
 
@@ -174,6 +222,12 @@ HOLDS = {
     "num_shared_experts": "shared_experts",
     "shared_expert_intermediate_size": "shared_ffn",
     "moe_shared_expert_intermediate_size": "shared_ffn",
+    "shared_intermediate_size": "shared_ffn",
+    "share_expert_dim": "shared_ffn",
+    "moe_num_shared_experts": "shared_experts",
+    "dense_intermediate_size": "ffn",
+    "num_dense_layers": "first_dense_layers",
+    "moe_layer_start_index": "first_dense_layers",
     "first_k_dense_replace": "first_dense_layers",
     "decoder_sparse_step": "moe_every",
     "interleave_moe_layer_step": "moe_every",
@@ -193,7 +247,7 @@ HOLDS = {
 }
 LAYER_TYPES = ("sliding_attention", "full_attention", "chunked_attention")  # the first is counted
 LINEAR = KEYS[KEYS.index("full_attention_interval") :]
-FLAGS = ("tie_word_embeddings", "attention_bias", "qkv_bias", "use_sliding_window")
+FLAGS = ("tie_word_embeddings", "tie_embedding", "attention_bias", "qkv_bias", "use_sliding_window")
 MOST_WINDOW = 10**7  # a window may be given without being used
 
 
@@ -208,7 +262,7 @@ class Rule(NamedTuple):
 
 
 def _rule(key: str) -> Rule:
-    if key == "model_type":
+    if key in TEXTS:
         return Rule("text", 0, 0, "a text in quotes")
     if key in LINEAR:
         return Rule("absent", 0, 0, "left out: layers of linear attention and state spaces are not modelled")
@@ -230,60 +284,25 @@ def _places(*names) -> tuple[int, ...]:
 AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS, AT_CHOSEN = (
     _places(*names) for names in (LAYERS, HIDDEN, HEADS, FFN, EXPERTS, CHOSEN)
 )
-(
-    TYPE,
-    KV_HEADS,
-    HEAD_DIM,
-    DENSE_FFN,
-    VOCAB,
-    EXPERT_FFN,
-    SHARED,
-    SHARED_TOO,
-    SHARED_FFN,
-    SHARED_FFN_TOO,
-    FIRST_DENSE,
-    SPARSE_STEP,
-    MOE_STEP,
-    Q_LORA,
-    KV_LORA,
-    ROPE,
-    NOPE,
-    V_DIM,
-    TIE,
-    BIAS,
-    QKV_BIAS,
-    WINDOW,
-    USE_WINDOW,
-    MAX_WINDOW,
-    PATTERN,
-    LAYERS_GIVEN,
-) = _places(
-    "model_type",
-    "num_key_value_heads",
-    "head_dim",
-    "intermediate_size_mlp",
-    "vocab_size",
-    "moe_intermediate_size",
-    "n_shared_experts",
-    "num_shared_experts",
-    "shared_expert_intermediate_size",
-    "moe_shared_expert_intermediate_size",
-    "first_k_dense_replace",
-    "decoder_sparse_step",
-    "interleave_moe_layer_step",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_rope_head_dim",
-    "qk_nope_head_dim",
-    "v_head_dim",
-    "tie_word_embeddings",
-    "attention_bias",
-    "qkv_bias",
-    "sliding_window",
-    "use_sliding_window",
-    "max_window_layers",
-    "sliding_window_pattern",
-    "layer_types",
+TYPE, ACT, MLP_ACT = _places(*TEXTS)
+KV_HEADS, HEAD_DIM, VOCAB = _places("num_key_value_heads", "head_dim", "vocab_size")
+LLAMA4_FFN, DENSE_FFN, EXPERT_FFN = _places(
+    "intermediate_size_mlp", "dense_intermediate_size", "moe_intermediate_size"
+)
+AT_SHARED = _places("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+SHARED_MLP = KEYS.index("shared_intermediate_size")
+AT_SHARED_FFN = _places(
+    *("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"),
+    "share_expert_dim",
+)
+AT_FIRST_DENSE = _places("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
+AT_STEP = _places("decoder_sparse_step", "interleave_moe_layer_step")
+Q_LORA, KV_LORA, ROPE, NOPE, V_DIM = _places(
+    "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"
+)
+AT_TIE, AT_BIAS = _places("tie_word_embeddings", "tie_embedding"), _places("attention_bias", "qkv_bias")
+WINDOW, USE_WINDOW, MAX_WINDOW, PATTERN, LAYERS_GIVEN = _places(
+    "sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern", "layer_types"
 )
 
 
@@ -352,18 +371,20 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     expert_ffn, shared, shared_ffn, first_dense, every = 0, 0, 0, 0, 1
     if experts > 0:
         expert_ffn = first(given, [EXPERT_FFN], ffn)
-        first_dense = first(given, [FIRST_DENSE], 0)
-        every = first(given, [SPARSE_STEP, MOE_STEP], 1)
-        shared = first(given, [SHARED, SHARED_TOO], 0)
+        first_dense = first(given, AT_FIRST_DENSE, 0)
+        every = first(given, AT_STEP, 1)
+        shared = first(given, AT_SHARED, 0)
         shared_ffn = expert_ffn if shared > 0 else 0
         if kind == LLAMA4:
-            shared, shared_ffn, ffn = 1, expert_ffn, first(given, [DENSE_FFN], ffn)
-        if first(given, [SHARED_FFN, SHARED_FFN_TOO], 0) > 0:
-            shared, shared_ffn = 1, first(given, [SHARED_FFN, SHARED_FFN_TOO], 0)
+            shared, shared_ffn, ffn = 1, expert_ffn, first(given, [LLAMA4_FFN], ffn)
+        if first(given, AT_SHARED_FFN, 0) > 0:
+            shared, shared_ffn = 1, first(given, AT_SHARED_FFN, 0)
+        ffn = first(given, [DENSE_FFN], ffn)
         if first_dense == 0 and every == 1:
             ffn = 0
     else:
         top_k = 0
+        ffn = first(given, [SHARED_MLP], ffn)
     window_layers = windowed(given, kind, layers)
     head_dim = first(given, [HEAD_DIM], math.floor(hidden / max(1, heads)) if kv_lora == 0 else 128)
     fields = [
@@ -388,9 +409,9 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0,
         window_layers,
-        1 - among(kind, PLAIN_MLP),
-        first(given, [TIE], among(kind, TIED)),
-        first(given, [BIAS, QKV_BIAS], among(kind, QKV_BIASED)),
+        1 - max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS)),
+        first(given, AT_TIE, among(kind, TIED)),
+        first(given, AT_BIAS, among(kind, QKV_BIASED)),
     ]
     if wrong < 0:
         for i in range(len(LESS)):
