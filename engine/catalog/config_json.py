@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from engine.base.program import program
-from engine.catalog import config_layers, stored
+from engine.catalog import config_layers, stored, towers
 from engine.catalog.models import AT_MOST, KINDS, Model, described
 
 KEYS = (
@@ -34,6 +36,8 @@ KEYS = (
     "intermediate_size",
     "n_inner",
     "ffn_dim",
+    "ffn_hidden_size",
+    "expert_ffn_hidden_size",
     "intermediate_size_mlp",
     "vocab_size",
     "num_local_experts",
@@ -121,6 +125,9 @@ TYPES = (
     "gemma3n_text",
     "minicpm3",
     "recurrent_gemma",
+    "bitnet",
+    "bert-generation",
+    "git",
     "relu2",
     "squared_relu",
     "xielu",
@@ -135,7 +142,7 @@ def _types(*names: str) -> tuple[int, ...]:
 # without a gate in an MLP: types, and activation functions that no type uses with one
 PLAIN_MLP = _types(
     *("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus", "starcoder2", "phi", "gptj"),
-    *("gpt_neo", "gpt_bigcode", "codegen", "mpt", "biogpt", "xglm"),
+    *("gpt_neo", "gpt_bigcode", "codegen", "mpt", "biogpt", "xglm", "bert-generation", "git"),
 )
 PLAIN_ACTS = _types("relu2", "squared_relu", "xielu", "gelu_new")
 # types whose embeddings are tied unless the file says otherwise
@@ -146,6 +153,7 @@ TIED = _types(
 )
 QKV_BIASED = _types("qwen2", "qwen2_moe")
 GEMMA2, GEMMA3, LLAMA4 = _types("gemma2", "gemma3_text", "llama4_text")
+BITNET = TYPES.index("bitnet")  # which has a gate all the same
 TEXTS = ("model_type", "hidden_act", "mlp_hidden_act")
 
 FIELDS = (
@@ -181,11 +189,12 @@ MORE = tuple(FIELDS.index(name) for name in AT_MOST.values())
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HIDDEN, HEADS = ("hidden_size", "n_embd", "d_model"), ("num_attention_heads", "n_head", "n_heads")
 FFN, EXPERTS = (
-    ("intermediate_size", "n_inner", "ffn_dim"),
+    ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
 )
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk")
 NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, CHOSEN)
+TIES = "tie_word_embeddings"
 INNER = "text_config"  # the language model's own part, where the file describes several
 
 # the smallest and largest values of a model's fields that a planner can handle
@@ -226,6 +235,7 @@ HOLDS = {
     "share_expert_dim": "shared_ffn",
     "moe_num_shared_experts": "shared_experts",
     "dense_intermediate_size": "ffn",
+    "expert_ffn_hidden_size": "expert_ffn",
     "num_dense_layers": "first_dense_layers",
     "moe_layer_start_index": "first_dense_layers",
     "first_k_dense_replace": "first_dense_layers",
@@ -254,7 +264,7 @@ MOST_WINDOW = 10**7  # a window may be given without being used
 class Rule(NamedTuple):
     """What the value of a key may be; null always counts as not given."""
 
-    kind: str  # "number", "flag", "text", "layers" or "absent"
+    kind: str  # "number", "flag", "text", "layers", "pattern" or "absent"
     least: int
     most: int
     allowed: str  # in words
@@ -270,6 +280,8 @@ def _rule(key: str) -> Rule:
         return Rule("layers", 0, 0, f"a list of {', '.join(LAYER_TYPES)}", LAYER_TYPES)
     if key in FLAGS:
         return Rule("flag", 0, 1, "true or false")
+    if key == "sliding_window_pattern":
+        return Rule("pattern", *BOUNDS[HOLDS[key]], "a whole number from 0 to 200, or a text such as LLLG")
     least, most = (0, MOST_WINDOW) if key == "sliding_window" else BOUNDS[HOLDS[key]]
     return Rule("number", least, most, f"a whole number from {least:,} to {most:,}")
 
@@ -286,9 +298,8 @@ AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS, AT_CHOSEN = (
 )
 TYPE, ACT, MLP_ACT = _places(*TEXTS)
 KV_HEADS, HEAD_DIM, VOCAB = _places("num_key_value_heads", "head_dim", "vocab_size")
-LLAMA4_FFN, DENSE_FFN, EXPERT_FFN = _places(
-    "intermediate_size_mlp", "dense_intermediate_size", "moe_intermediate_size"
-)
+LLAMA4_FFN, DENSE_FFN = _places("intermediate_size_mlp", "dense_intermediate_size")
+AT_EXPERT_FFN = _places("moe_intermediate_size", "expert_ffn_hidden_size")
 AT_SHARED = _places("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 SHARED_MLP = KEYS.index("shared_intermediate_size")
 AT_SHARED_FFN = _places(
@@ -358,7 +369,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         wrong = 6
     if experts > 0 and top_k < 1:
         wrong = 5
-    if ffn < 1 and not (experts > 0 and first(given, [EXPERT_FFN], 0) > 0):
+    if ffn < 1 and not (experts > 0 and first(given, AT_EXPERT_FFN, 0) > 0):
         wrong = 4
     if vocab < 1:
         wrong = 3
@@ -370,7 +381,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         wrong = 0
     expert_ffn, shared, shared_ffn, first_dense, every = 0, 0, 0, 0, 1
     if experts > 0:
-        expert_ffn = first(given, [EXPERT_FFN], ffn)
+        expert_ffn = first(given, AT_EXPERT_FFN, ffn)
         first_dense = first(given, AT_FIRST_DENSE, 0)
         every = first(given, AT_STEP, 1)
         shared = first(given, AT_SHARED, 0)
@@ -385,6 +396,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     else:
         top_k = 0
         ffn = first(given, [SHARED_MLP], ffn)
+    plain = max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS))
     window_layers = windowed(given, kind, layers)
     head_dim = first(given, [HEAD_DIM], math.floor(hidden / max(1, heads)) if kv_lora == 0 else 128)
     fields = [
@@ -409,7 +421,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0,
         window_layers,
-        1 - max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS)),
+        1 - plain if kind != BITNET else 1,
         first(given, AT_TIE, among(kind, TIED)),
         first(given, AT_BIAS, among(kind, QKV_BIASED)),
     ]
@@ -485,11 +497,21 @@ def _number(key: str, value, rule: Rule) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if rule.kind == "flag" and isinstance(value, bool):
         return float(value)
-    if rule.kind == "number" and is_number and rule.least <= value <= rule.most and value == int(value):
+    if rule.kind == "pattern" and isinstance(value, str) and re.fullmatch("L+G", value):
+        return float(len(value))
+    if rule.kind in ("number", "pattern") and is_number and rule.least <= value <= rule.most and value == int(value):
         return float(value)
     if rule.kind == "layers" and isinstance(value, list) and all(one in rule.names for one in value):
         return float(value.count(rule.names[0]))
     raise ValueError(f"{key} must be {rule.allowed}, got {_written(value)}.")
+
+
+def merged(config: dict) -> dict:
+    """A file with the keys of the language model's own part in place of the others; but whether embeddings
+    are tied is said of the whole, if it is."""
+    inner = config.get(INNER)
+    tie = {TIES: config[TIES]} if config.get(TIES) is not None else {}
+    return {**config, **inner, **tie} if isinstance(inner, dict) else config
 
 
 def numbers(config: dict) -> list[float]:
@@ -497,13 +519,18 @@ def numbers(config: dict) -> list[float]:
     inner = config.get(INNER)
     if inner is not None and not isinstance(inner, dict):
         raise ValueError(f"{INNER} must be an object in braces, got {_written(inner)}.")
-    config = {**config, **(inner or {})}
+    config = merged(config)
     return [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
 
 
 def read(text: str) -> dict[str, float]:
-    """A model's fields from the text of a config.json; ValueError says what is wrong with it."""
-    return sizes(_config(text))
+    """A model's fields from the text of a config.json, as the page reads it; ValueError says what is wrong
+    with it, and names a key that needs more than the short keys."""
+    config = _config(text)
+    numbers(config)
+    if key := config_layers.unread(merged(config), PAGE_KNOWS):
+        raise ValueError(config_layers.UNREAD.format(key=key))
+    return sizes(config)
 
 
 def _config(text: str) -> dict:
@@ -513,6 +540,9 @@ def _config(text: str) -> dict:
     if not isinstance(config, dict):
         raise ValueError(NOT_AN_OBJECT)
     return config
+
+
+PAGE_KNOWS = (*KEYS, *config_layers.ON_THE_PAGE)  # keys whose meaning the short keys can tell, or that have none
 
 
 def sizes(config: dict) -> dict[str, float]:
@@ -569,28 +599,37 @@ def small_epsilon(config: dict) -> bool:
     return isinstance(value, float) and value < LARGE_EPSILON
 
 
-def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
-    """A model from the text of a config.json."""
+def model(
+    text: str,
+    key: str = "config.json",
+    name: str = "the model of config.json",
+    beside: dict | None = None,
+) -> Model:
+    """A model from the text of a config.json; ``beside`` is the object of the hf_quant_config.json that lies
+    there, if one does."""
     # Python's json writes Infinity, which JSON does not know
     config = _config(text.replace("Infinity", "1e308"))
-    inner = config.get(INNER)
-    config = {**config, **inner} if isinstance(inner, dict) else config
+    config = merged(config)
+    config_layers.require_known(config, KEYS)
     beyond = config_layers.reaches_beyond(config)
     found = sizes(config_layers.plain(config) if beyond else config)
-    config_layers.require_known(config, KEYS)
     whole: dict[str, Any] = {
         field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in found.items() if field in KINDS
     }
     if beyond:
         whole = {"hidden": whole["hidden"], "vocab": whole["vocab"], "tied": whole["tied"]}
         whole["groups"] = config_layers.groups(config, found)
-    return described(
+    tower = towers.of_config(config)
+    made = described(
         key=key,
         name=name,
         max_context=context(config),
         rotary_base=rotary_base(config),
         small_epsilon=small_epsilon(config),
-        extra_params=config_layers.tower(config),
-        stored=stored.of_config(config),
+        mtp_modules=config_layers.further(config),
+        tower=tower,
+        stored=stored.of_config(config, beside),
         **whole,
     )
+    extra = towers.parameters(config, tower, made.total_params) + config_layers.layer_embeddings(config, found)
+    return replace(made, extra_params=extra) if extra else made

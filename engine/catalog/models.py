@@ -35,8 +35,11 @@ from engine.catalog.mixers import (
     LinearAttention,
     Mixer,
     NoAttention,
+    ShortConvolution,
     StateSpace,
 )
+
+from engine.catalog.towers import Tower
 
 NUMBER = (int, float, np.number)
 # the kinds of a layer's parts by the names that a table may give them
@@ -45,6 +48,7 @@ ATTENTIONS: dict[str, type] = {
     "latent": LatentAttention,
     "linear": LinearAttention,
     "state space": StateSpace,
+    "convolution": ShortConvolution,
     "indexed": IndexedAttention,
     "compressed": CompressedAttention,
     "none": NoAttention,
@@ -101,6 +105,7 @@ class Model:
     published_active_params: float = 0.0
     counted_params: int = 0  # by a library that builds the model, to the last one
     mtp_modules: int = 0  # that predict further tokens; in no count
+    tower: Tower | None = None  # that reads pictures; its parameters are in ``extra_params``
     also: tuple[str, ...] = ()  # names of checkpoints that have this shape
     inferred: tuple[str, ...] = ()  # fields that no source names, found from a sibling and held by the count
     source: str = ""
@@ -439,6 +444,8 @@ def described(key: str, name: str, **given: Any) -> Model:
     """A model from the short keys of ``ModelSizes`` and the fields of ``Model``; or, with ``groups``, from
     tables of layers as ``group_from`` reads them."""
     given = {one: tuple(value) if one in LISTS else _whole(value) for one, value in given.items()}
+    if isinstance(given.get("tower"), dict):
+        given["tower"] = Tower(**given["tower"])
     if "groups" in given:
         layers = tuple(group_from(given["hidden"], table) for table in given["groups"])
         count = sum(group.count for group in layers)

@@ -30,6 +30,9 @@ class Intake(NamedTuple):
     not_json: str
     not_an_object: str
     shown: int  # characters of a wrong value that a message repeats
+    # which keys that are not among ``keys`` may not be passed over: what their names hold and do not hold,
+    # objects that are parts of a file, keys that are known, and values at which a key says nothing
+    unread: dict
     sets: dict[str, str]  # controls that are set whatever the file says
 
     def describe(self, controls: dict) -> dict:
