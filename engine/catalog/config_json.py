@@ -433,8 +433,8 @@ def fields_of(given: list[float]) -> dict[str, Any]:
 
 
 # -- also done by the page's script, assets/widget/intake.js -----------------------------------------------
-LONGEST = 10**6  # characters; a longer file is refused
-TOO_LONG = "A config.json has a few kilobytes; this text is another one."
+LONGEST = 5 * 10**6  # characters; a longer file is refused
+TOO_LONG = "A config.json has a few kilobytes, and 3 MB where it lists each quantised matrix; this text is longer."
 TOO_DEEP = "something nested very deeply"
 NOT_JSON = "This is not JSON"
 NOT_AN_OBJECT = "A config.json holds one object in braces."
@@ -455,6 +455,7 @@ COMPLAINTS = (
     "hidden_size must be a multiple of the {heads} attention heads where no head_dim is given, got {hidden}.",
     *(PASSED[name] for name in AT_MOST),
 )
+WRONG_LENGTH = "layer_types must name {layers} layers, one for each; got {given}."
 SHOWN = 40  # characters of a wrong value that a message repeats
 
 
@@ -520,7 +521,11 @@ def numbers(config: dict) -> list[float]:
     if inner is not None and not isinstance(inner, dict):
         raise ValueError(f"{INNER} must be an object in braces, got {_written(inner)}.")
     config = merged(config)
-    return [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
+    found = [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
+    layers, listed = first(found, AT_LAYERS, 0), config.get("layer_types")
+    if isinstance(listed, list) and layers and len(listed) != layers:
+        raise ValueError(WRONG_LENGTH.format(layers=f"{layers:.0f}", given=len(listed)))
+    return found
 
 
 def read(text: str) -> dict[str, float]:
@@ -570,9 +575,16 @@ def context(config: dict) -> int:
     """The most tokens that a model takes at once."""
     for key in CONTEXT:
         value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
-            return value
+        if value is not None:
+            return _above_0(key, value)
     return USUAL_CONTEXT
+
+
+def _above_0(key: str, value: Any) -> int:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 10**9:
+        raise ValueError(f"{key} must be above 0 and below 10^9, got {_written(value)}.")
+    return int(value)
 
 
 WITHOUT_ROTATION = ("gpt2", "opt", "bloom")
@@ -588,8 +600,8 @@ def rotary_base(config: dict) -> int:
     full = own.get("full_attention") if isinstance(own, dict) else None
     own = full if isinstance(full, dict) else own
     value = own.get("rope_theta") if isinstance(own, dict) else None
-    value = config.get("rope_theta", USUAL_BASE) if value is None else value
-    return int(value) if isinstance(value, (int, float)) and 0 < value < 10**9 else USUAL_BASE
+    value = config.get("rope_theta") if value is None else value
+    return USUAL_BASE if value is None else _above_0("rope_theta", value)
 
 
 def small_epsilon(config: dict) -> bool:
@@ -613,12 +625,14 @@ def model(
     config_layers.require_known(config, KEYS)
     beyond = config_layers.reaches_beyond(config)
     found = sizes(config_layers.plain(config) if beyond else config)
+    config_layers.require_lengths(config, int(found["layers"]))
     whole: dict[str, Any] = {
         field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in found.items() if field in KINDS
     }
     if beyond:
         whole = {"hidden": whole["hidden"], "vocab": whole["vocab"], "tied": whole["tied"]}
         whole["groups"] = config_layers.groups(config, found)
+    config_layers.require_above_0(config)
     tower = towers.of_config(config)
     made = described(
         key=key,

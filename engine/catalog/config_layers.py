@@ -86,19 +86,21 @@ def reaches_beyond(config: Config) -> bool:
     named = types if isinstance(types, list) else []
     lightning = config.get("attn_type_list")
     some = isinstance(lightning, list) and any(one == 0 for one in lightning)
-    return some or any(KINDS.get(one, "") not in ("full", "sliding") for one in named)
+    return some or any(KINDS.get(str(one), "") not in ("full", "sliding") for one in named)
 
 
-def whole(config: Config, key: str, otherwise: int | None = None, least: int = 1) -> int:
+def whole(
+    config: Config, key: str, otherwise: int | None = None, least: int = 1, most: int = 10**7
+) -> int:
     """A whole number of the file; ValueError names the key where it is missing or something else."""
     value = config.get(key)
     if value is None and otherwise is not None:
         return otherwise
-    is_whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if value is None:
         raise ValueError(f"This config.json has no {key}.")
-    if not is_whole or not least <= value < 10**7:
-        raise ValueError(f"{key} must be a whole number of at least {least}, got {str(value)[:40]}.")
+    if not is_number or not least <= value <= most or value != int(value):
+        raise ValueError(f"{key} must be a whole number of at least {least} and at most {most:,}, got {str(value)[:40]}.")
     return int(value)
 
 
@@ -353,8 +355,9 @@ def require_known(config: Config, keys: tuple[str, ...]) -> None:
             raise ValueError(DECODERS_ALONE.format(key=key))
     if key := unread(config, (*keys, *READ, *HARMLESS)):
         raise ValueError(UNREAD.format(key=key))
-    if isinstance(config.get("moe_layer_freq"), int) and config["moe_layer_freq"] > 1:
-        raise ValueError(f"moe_layer_freq must be 1 or a list of layers, got {config['moe_layer_freq']}.")
+    every = config.get("moe_layer_freq")
+    if every is not None and not isinstance(every, list) and every != 1:
+        raise ValueError(f"moe_layer_freq must be 1 or a list of layers, got {str(every)[:40]}.")
     sources = config.get("kv_source_layers")
     if isinstance(sources, list) and sources != list(range(len(sources))):
         raise ValueError("kv_source_layers must name each layer itself: caches that layers share are not read.")
@@ -427,6 +430,33 @@ def schedule(config: Config, layers: int) -> list[str]:
     return ["full"] * layers
 
 
+def require_above_0(config: Config) -> None:
+    """ValueError for a number below 0 under a key that is read, whether or not these layers need it."""
+    for key in READ:
+        value = config.get(key)
+        if isinstance(value, (int, float)) and value < 0:
+            raise ValueError(f"{key} must be at least 0, got {str(value)[:40]}.")
+
+
+# lists with one value for each layer
+FOR_EACH = ("layers_block_type", "layer_types", "attn_type_list", "mlp_layer_types", "moe_layer_freq")
+FOR_EACH = (*FOR_EACH, "indexer_types", "hybrid_layer_pattern", "hybrid_override_pattern", "kv_source_layers")
+
+
+def require_lengths(config: Config, layers: int) -> None:
+    """ValueError for a list that must say something of each layer, and has another length."""
+    for key in FOR_EACH:
+        if isinstance(config.get(key), list):
+            _as_long(config[key], key, layers)
+    linear = config.get("linear_attn_config")
+    if isinstance(linear, dict) and isinstance(linear.get("kda_layers"), list):
+        both = [*linear["kda_layers"], *(linear.get("full_attn_layers") or [])]
+        if sorted(map(str, both)) != sorted(str(place + 1) for place in range(layers)):
+            raise ValueError(
+                f"full_attn_layers and kda_layers must name each of the {layers} layers once, from 1 on."
+            )
+
+
 def count(config: Config) -> int:
     """How many layers a file names where it gives no number of them; 0 where it names none."""
     for key in ("hybrid_override_pattern", "layers_block_type", "layer_types"):
@@ -443,7 +473,7 @@ def _as_long(listed: Any, key: str, layers: int) -> Any:
 
 
 def _named(key: str, one: Any, kinds: Mapping[Any, str]) -> str:
-    if one not in kinds:
+    if not isinstance(one, (str, int)) or one not in kinds:
         allowed = ", ".join(str(each) for each in kinds)
         raise ValueError(f"{key} must be made of {allowed}; got {str(one)[:40]}.")
     return kinds[one]
@@ -607,7 +637,7 @@ def _compressed(config: Config, sizes: Config, kind: str) -> Table:
 def _streams(config: Config, hidden: int) -> int:
     """Parameters of a layer that mix several residual streams (manifold-constrained hyper-connections):
     before attention and before the feed-forward block (2 + n)·n·(n·hidden + 1) + 3."""
-    streams = whole(config, "hc_mult", 1)
+    streams = whole(config, "hc_mult", 1, most=64)
     return 2 * ((2 + streams) * streams * (streams * hidden + 1) + 3) if streams > 1 else 0
 
 
@@ -721,7 +751,10 @@ def _width(config: Config, sizes: Config) -> int:
     width = int(sizes["ffn"]) or next((whole(config, key) for key in DENSE_WIDTHS if config.get(key)), 0)
     if not config.get("block_auto_adjust_ff_dim"):
         return width
-    fitted = int(2 * width / 3) * float(config.get("block_ffn_dim_multiplier") or 1.0)
+    times = config.get("block_ffn_dim_multiplier") or 1.0
+    if not isinstance(times, (int, float)) or not 0 < times <= 16:
+        raise ValueError(f"block_ffn_dim_multiplier must be above 0 and at most 16, got {str(times)[:40]}.")
+    fitted = int(2 * width / 3) * float(times)
     multiple = whole(config, "block_multiple_of", 256)
     return int(-(-int(fitted) // multiple) * multiple)
 
@@ -767,6 +800,8 @@ def groups(config: Config, sizes: Config) -> list[Table]:
         "wide": {"kind": "dense", "width": 2 * width, "gated": gated},
         "none": {"kind": "dense", "width": 0, "gated": gated},
     }
+    if not sizes["experts"] and any(kind == "feed-forward" for kind in kinds):
+        raise ValueError("This config.json has no n_routed_experts, but names layers of experts.")
     if sizes["experts"]:
         blocks["experts"] = _experts(config, sizes)
         blocks["both"] = blocks["experts"] | {"shared_experts": 1, "shared_width": width}

@@ -72,9 +72,17 @@ def _first(own: Config, *keys: str) -> int:
 def _whole(own: Config, key: str) -> int:
     value = own[key]
     value = value[0] if isinstance(value, list) and value else value
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < 10**7:
-        raise ValueError(f"{key} must be a whole number above 0, got {str(value)[:40]}.")
+    most = 64 if "merge" in key or key in SIDES else 10**6
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= most:
+        raise ValueError(f"{key} must be a whole number from 1 to {most:,}, got {str(value)[:40]}.")
     return int(value)
+
+
+def _list(own: Config, key: str) -> list[Any]:
+    found = own.get(key) or []
+    if not isinstance(found, list):
+        raise ValueError(f"{key} must be a list, got {str(found)[:40]}.")
+    return found
 
 
 def _missing(part: str, *keys: str) -> ValueError:
@@ -92,8 +100,9 @@ def of_config(config: Config) -> Tower | None:
     if not isinstance(own, dict) or not own:
         return None
     layers, hidden, width = _first(own, *DEPTHS), _first(own, *HIDDENS), _first(own, *WIDTHS)
-    if not width and own.get("mlp_ratio") and hidden:
-        width = int(own["mlp_ratio"] * hidden)
+    ratio = own.get("mlp_ratio")
+    if not width and isinstance(ratio, (int, float)) and 0 < ratio < 100:
+        width = int(ratio * hidden)
     for found, keys in ((layers, DEPTHS), (hidden, HIDDENS), (width, WIDTHS)):
         if not found:
             raise _missing("vision_config", *keys)
@@ -106,15 +115,14 @@ def of_config(config: Config) -> Tower | None:
         _merged(config, own),
         _first(own, "patch_size") or 16,
         _first(config, "mm_tokens_per_image") or _first(own, "default_output_length"),
-        1 + len(own.get("deepstack_visual_indexes") or []),
+        1 + len(_list(own, "deepstack_visual_indexes")),
     )
 
 
 def _merged(config: Config, own: Config) -> int:
     """Patches that become one token."""
-    kernel = own.get("merge_kernel_size")
-    if isinstance(kernel, list):
-        return int(kernel[0]) * int(kernel[1])
+    if kernel := _first(own, "merge_kernel_size"):
+        return kernel**2
     for part in (own, config):
         if side := _first(part, "spatial_merge_size", "merge_size", "pooling_kernel_size", *SIDES):
             return side**2
@@ -140,7 +148,10 @@ def parameters(config: Config, tower: Tower | None, decoder: Real) -> int:
     pixels = 3 * tower.patch**2 * (_first(own, "temporal_patch_size") or 1)
     total = tower.layers * layer + (places + pixels) * tower.hidden + _projector(config, tower, kind)
     if kind and kind not in VISION and total > UNSURE * decoder:
-        raise ValueError(f"vision_config.model_type must be one of {', '.join(VISION)}, got {kind[:40]}.")
+        some = ", ".join(VISION[:: len(VISION) // 5])
+        raise ValueError(
+            f"vision_config.model_type must be a tower that is read here ({some}, …), got {kind[:40]!r}."
+        )
     return found + total
 
 

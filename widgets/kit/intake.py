@@ -33,6 +33,7 @@ class Intake(NamedTuple):
     # which keys that are not among ``keys`` may not be passed over: what their names hold and do not hold,
     # objects that are parts of a file, keys that are known, and values at which a key says nothing
     unread: dict
+    lengths: dict  # which key lists all of something, at which places its number stands, and what is said
     sets: dict[str, str]  # controls that are set whatever the file says
 
     def describe(self, controls: dict) -> dict:

@@ -39,6 +39,7 @@ CONFIG_JSON = Intake(
         "harmless_at": config_layers.HARMLESS_AT,
         "said": config_layers.UNREAD,
     },
+    {"list": "layer_types", "of": config_json.AT_LAYERS, "said": config_json.WRONG_LENGTH},
     {"model": "own"},
 )
 PRECISIONS = {

@@ -55,6 +55,11 @@ export function read(intake, program, text) {
     given.push(numberOf(value, rule, intake.words));
     if (given[i] === undefined) return refused(`${key} must be ${rule.allowed}, got ${written(value, intake.shown)}.`);
   }
+  const layers = intake.lengths.of.map(place => given[place]).find(value => !Number.isNaN(value));
+  const listed = file[intake.lengths.list];
+  if (layers && Array.isArray(listed) && listed.length !== layers) {
+    return refused(intake.lengths.said.replace("{layers}", layers).replace("{given}", listed.length));
+  }
   const unread = unreadIn(file, intake.unread);
   if (unread !== undefined) return refused(intake.unread.said.replace("{key}", unread));
   const { fields, wrong } = program(given);
