@@ -429,6 +429,9 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         for i in range(len(LESS)):
             if fields[LESS[i]] > fields[MORE[i]]:
                 wrong = 8 + i
+        none_said = math.isnan(first(given, AT_EXPERTS, math.nan))
+        if none_said and first(given, AT_CHOSEN, 0) > 0 and first(given, AT_EXPERT_FFN, 0) > 0:
+            wrong = 8 + len(LESS)
     return {"fields": fields, "wrong": wrong}
 
 
@@ -446,14 +449,16 @@ PASSED = {
     "top_k": "num_experts_per_tok must be at most the {experts} experts, got {top_k}.",
     "kv_heads": "num_key_value_heads must be at most the {heads} attention heads, got {kv_heads}.",
 }
+def _lacks(names: tuple[str, ...]) -> str:
+    return f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
+
+
 COMPLAINTS = (
-    *(
-        f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
-        for names in NEEDED
-    ),
+    *(_lacks(names) for names in NEEDED),
     "num_key_value_heads must divide the {heads} attention heads, got {kv_heads}.",
     "hidden_size must be a multiple of the {heads} attention heads where no head_dim is given, got {hidden}.",
     *(PASSED[name] for name in AT_MOST),
+    _lacks(EXPERTS),
 )
 WRONG_LENGTH = "layer_types must name {layers} layers, one for each; got {given}."
 SHOWN = 40  # characters of a wrong value that a message repeats

@@ -68,6 +68,7 @@ BEYOND = (
     "use_double_wide_mlp",
     "per_layer_config",
     "mamba_n_heads",
+    "state_size",
     "block_auto_adjust_ff_dim",
 )
 
@@ -108,6 +109,8 @@ def plain(config: Config) -> dict:
     """The file without what reaches beyond the short keys, and with what these need in its place."""
     left_out = (*BEYOND, "text_config", "layer_types", "linear_num_key_heads")
     found = {key: value for key, value in config.items() if key not in left_out}
+    if config.get("state_size"):  # a state space alone, without attention and feed-forward blocks
+        found = {"intermediate_size": 1, "head_dim": 64} | found | {"num_attention_heads": 1}
     if not any(found.get(key) for key in ("num_hidden_layers", "n_layer", "num_layers", "n_layers")):
         found["num_hidden_layers"] = count(config)
     return found
@@ -421,7 +424,7 @@ def schedule(config: Config, layers: int) -> list[str]:
     if isinstance(sparse, dict) and isinstance(sparse.get("sparse_attention_freq"), list):
         listed = _as_long(sparse["sparse_attention_freq"], "sparse_attention_freq", layers)
         return ["sparse" if one else "full" for one in listed]
-    if config.get("mamba_n_heads") or config.get("mamba_num_heads"):
+    if config.get("state_size") or config.get("mamba_n_heads") or config.get("mamba_num_heads"):
         return ["state space"] * layers
     every = config.get("full_attention_interval")
     if every is not None:
@@ -583,8 +586,8 @@ def _alike(heads: int, width: int) -> Table:
     return {"kind": "linear", "heads": heads, "key_heads": heads, "key_dim": width, "value_dim": width}
 
 
-def _either(config: Config, names: tuple[str, str], otherwise: int | None = None) -> int:
-    """A whole number that makers give one of two names; a missing one is named by the first."""
+def _either(config: Config, names: tuple[str, ...], otherwise: int | None = None) -> int:
+    """A whole number that makers give one of these names; a missing one is named by the first."""
     for key in names:
         if config.get(key) is not None:
             return whole(config, key)
@@ -592,6 +595,15 @@ def _either(config: Config, names: tuple[str, str], otherwise: int | None = None
 
 
 def _state_space(config: Config, sizes: Config) -> Table:
+    if config.get("state_size") and not config.get("num_heads"):  # Mamba as Falcon-Mamba has it
+        return {
+            "kind": "state space",
+            "heads": whole(config, "intermediate_size"),
+            "head_dim": 1,
+            "state": whole(config, "state_size"),
+            "convolution": whole(config, "conv_kernel", 4),
+            "step_rank": whole(config, "time_step_rank"),
+        }
     if config.get("mamba_dt_rank"):  # Mamba, whose every channel is a head
         return {
             "kind": "state space",
@@ -601,11 +613,12 @@ def _state_space(config: Config, sizes: Config) -> Table:
             "convolution": whole(config, "mamba_d_conv", 4),
             "step_rank": whole(config, "mamba_dt_rank"),
         }
+    alone = ("num_heads", "head_dim") if config.get("state_size") else ()
     return {
         "kind": "state space",
-        "heads": _either(config, ("mamba_num_heads", "mamba_n_heads")),
-        "head_dim": _either(config, ("mamba_head_dim", "mamba_d_head")),
-        "state": _either(config, ("ssm_state_size", "mamba_d_state")),
+        "heads": _either(config, ("mamba_num_heads", "mamba_n_heads", *alone[:1])),
+        "head_dim": _either(config, ("mamba_head_dim", "mamba_d_head", *alone[1:])),
+        "state": _either(config, ("ssm_state_size", "mamba_d_state", "state_size")),
         "groups": _either(config, ("n_groups", "mamba_n_groups"), 1),
         "convolution": _either(config, ("conv_kernel", "mamba_d_conv"), 4),
     }
@@ -771,6 +784,8 @@ def _halves(config: Config, sizes: Config, kind: str, routed: bool) -> list[tupl
         return [(attention(config, sizes, kind), "experts", 1)]
     if kind == "dense feed-forward":
         return [(attention(config, sizes, kind), "dense", 1)]
+    if config.get("state_size"):
+        return [(attention(config, sizes, kind), "none", 1)]
     return [(attention(config, sizes, kind), "experts" if routed else "dense", 2)]
 
 

@@ -142,7 +142,7 @@ def parameters(config: Config, tower: Tower | None, decoder: Real) -> int:
     own = config["vision_config"]
     kind = str(own.get("model_type") or "")
     heads, shared = _first(own, "num_attention_heads", "num_heads"), _first(own, "num_key_value_heads")
-    layer = tower.layer_params - (2 * tower.hidden**2 * (heads - shared) // heads if shared else 0)
+    layer = tower.layer_params - (2 * tower.hidden**2 * (heads - shared) // heads if shared and heads else 0)
     places = _first(own, "num_position_embeddings") or 2 * _first(own, "position_embedding_size")
     places = places or _first(own, "pos_emb_height") * _first(own, "pos_emb_width")
     pixels = 3 * tower.patch**2 * (_first(own, "temporal_patch_size") or 1)
