@@ -172,8 +172,15 @@ class Model:
         return active_parameters(self)
 
     def cache_bytes_per_token(self, bytes_per_value: Real = 2.0) -> Real:
-        """Bytes that a token of context takes in all caches, while it is within every window."""
-        return sum(count * kind.cached for count, kind in attentions(self)) * bytes_per_value
+        """Bytes that a further token of a long context takes in all caches. Layers with a window are not in
+        it, because what they keep stops growing (``window_bytes_per_sequence``)."""
+        grows = sum(count * kind.cached for count, (kind, window) in attended(self) if window is None)
+        return grows * bytes_per_value
+
+    def window_bytes_per_sequence(self, bytes_per_value: Real = 2.0) -> Real:
+        """Bytes that a sequence keeps at most in the caches of layers with a window."""
+        most = ((count * kind.cached, window) for count, (kind, window) in attended(self) if window is not None)
+        return sum(values * window.tokens for values, window in most) * bytes_per_value
 
     @property
     def state_bytes_per_sequence(self) -> Real:
