@@ -69,6 +69,12 @@ def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
     )
 
 
+def legal_ranks(of: Model) -> str:
+    """The numbers of tensor ranks, up to 16, that divide a model's heads."""
+    legal = (t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t))
+    return ", ".join(f"{t}" for t in legal)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # ranks on NVLink that attention with fewer key heads allows
 grouped_ranks = 1 + 1.125 * 8192 * nvlink.bytes_per_s / h100.bf16_flops_per_s

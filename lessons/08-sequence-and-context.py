@@ -170,6 +170,53 @@ def design(tp: int, cp: int, pp: int = 1, zero: int = 3) -> Estimate:
     )
 
 
+def in_flight(stages: int, micro_batches: int) -> float:
+    """Micro-batches that the first stage holds with three chunks, over the number of stages."""
+    return memory.in_flight_micro_batches(stages, micro_batches, stage=0, interleave=3) / stages
+
+
+def tensor_alone_gib(of: Model, micro_batch: int) -> float:
+    """GiB of all layers' activations at 2,048 tokens on eight tensor ranks."""
+    return memory.activation_bytes(of, seq=2048, micro_batch=micro_batch, tensor=8, flash=0) / 2**30
+
+
+def selective_gib(of: Model, micro_batch: int) -> float:
+    """The same with sequence parallelism and selective recomputation."""
+    return (
+        memory.activation_bytes(
+            of,
+            seq=2048,
+            micro_batch=micro_batch,
+            tensor=8,
+            context=1,
+            sequence_parallel=1,
+            recompute=memory.SELECTIVE,
+            flash=0,
+        )
+        / 2**30
+    )
+
+
+def hidden_for(of: Model, wire: Link) -> float:
+    """Tokens on a rank from which a model's attention hides the ring."""
+    return hidden_from(of.heads, of.kv_heads, wire=wire, head_dim=of.head_dim)
+
+
+def ring_bytes_of(of: Model) -> float:
+    """What a rank of eight sends around the ring in a layer of a model."""
+    return ring_bytes(ranks=8, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ulysses_bytes_of(of: Model) -> float:
+    """The same for Ulysses."""
+    return ulysses_bytes(heads=of.heads, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ring_over_ulysses(of: Model) -> float:
+    """The first over the second."""
+    return context_parallel.ring_over_ulysses(ranks=8, heads=of.heads, kv_heads=of.kv_heads)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the FLOPs of a token at 131,072 over those at 8,192
 arithmetic_grows = token_flops(seq=131072) / token_flops(seq=8192)
@@ -187,3 +234,5 @@ contiguous_busy = context_parallel.ring_busy_share(ranks=3, block=4, order=conti
 attention_of_eight_s = attention_s(mean_pairs(ranks=8, block=16384), heads=64)
 state_70b = memory.state_bytes(models.parameters(llama_70b))  # training state of Llama 3 70B
 state_on_64 = memory.state_bytes(models.parameters(llama_70b)) / 64  # that state on each of 64 GPUs
+# the share of time in which eight ranks work, with contiguous blocks
+busy_of_eight = context_parallel.ring_busy_share(ranks=8, block=16384, order=contiguous)
