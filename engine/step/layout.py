@@ -65,6 +65,19 @@ class Job:
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
     adapter: Adapter | None = None  # what alone is trained; None for the whole model
 
+    if TYPE_CHECKING:  # what may be given is wider than what is kept: also the key of a program
+
+        def __init__(
+            self,
+            global_batch: int,
+            seq: int,
+            recipe: Recipe | None = None,
+            software: TrainingSoftware | str = ...,
+            imbalance: float = IMBALANCE,
+            mtp: int = 0,
+            adapter: Adapter | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if isinstance(self.software, str):
             object.__setattr__(self, "software", catalog.training_software(self.software))
