@@ -188,9 +188,9 @@ def routed_s(size: Shape, part: Routed, rows: Real, tp: Real, weight_bytes: Real
 
 def busiest_touched(experts: Real, top_k: Real, tokens: Real, ranks: Real) -> Real:
     """The number of experts in use on the rank that has the most of them in use, where each of ``ranks``
-    holds as many whole ones. Each is in use with the probability p = 1 − (1 − k/E)ᵗ, so that a rank's number has a
-    variance of E/R · p(1 − p)(1 − 1/R), and the largest of R numbers lies about √ln R deviations above their
-    mean (0.8 to 2.0 for 2 to 64; of normal numbers it is 0.6 to 2.4). Leaves out that some experts are
+    holds as many whole ones. Each is in use with the probability p = 1 − (1 − k/E)ᵗ, so that a rank's number
+    has a variance of E/R · p(1 − p)(1 − 1/R), and the largest of R numbers lies about √ln R deviations above
+    their mean (0.8 to 2.0 for 2 to 64; of normal numbers it is 0.6 to 2.4). Leaves out that some experts are
     more popular than others."""
     held = experts / ranks
     used = experts_touched(experts, top_k, tokens) / experts

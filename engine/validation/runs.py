@@ -487,6 +487,7 @@ def _beyond(runs: list[JudgedRun]) -> float:
     kinds = _grouped(runs, lambda run: run.kind)
     if len(kinds) < 2:
         return 1.0
+    wide = WIDER[0]
     for wide in WIDER:
         held = [
             np.mean([low <= run.ratio <= high for run in members])
