@@ -686,6 +686,12 @@ def has_mixers(model: Any) -> bool:
     return any(is_mixer(kind) for _, kind in attentions(model))
 
 
+def has_untimed(model: Any) -> bool:
+    """Whether any layer's attention is of a kind of which no kernel was timed over a whole sequence."""
+    kinds = [kind for _, kind in attentions(model) if is_mixer(kind)]
+    return any(kind.kernels and not kind.timed for kind in kinds)
+
+
 def state_bytes(model: Any) -> Real:
     """Bytes that a sequence keeps in all layers, whatever its length."""
     return sum(count * kind.state_bytes for count, kind in attentions(model) if is_mixer(kind))

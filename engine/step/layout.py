@@ -349,7 +349,7 @@ class Estimate(printing.Printed):
             outside.append("offload")
         if self.job.adapter:
             outside.append("adapter")
-        if self.model.mixes:  # linear attention and its like, whose kernels were not measured
+        if self.model.mixes and models.has_untimed(self.model):  # kernels of which no timing was found
             outside.append("attention")
         if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
             outside.append("mfu")

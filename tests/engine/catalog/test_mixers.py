@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine import catalog
+from engine import catalog, validation
 from engine.catalog import config_json, models
 from engine.mechanism import flops, memory
 from engine.mechanism.shape import shape
@@ -96,10 +96,14 @@ def test_a_whole_sequence_moves_its_values_and_a_state_for_each_chunk():
 
 
 def test_of_a_whole_sequence_what_was_picked_is_read_and_all_is_scored():
-    """Of 64 tokens the first 16 see 8 on average, the others 16: 14. Each is scored against 32."""
-    work = one(INDEXED).layers[0].attention.reading(64.0)
-    assert work.flops == 64 * 14 * 2 * 8 * ((12 + 4) + 10)
-    assert work.repeated_flops == 64 * 32 * 2 * 2 * 8
+    """Of 64 tokens the first 16 see 8 on average, the others 16: 14, and each is scored against 32. To read the
+    latents of 14 as they are costs more than keys and values of all 32; of 640 tokens it costs less."""
+    short, long = (one(INDEXED).layers[0].attention.reading(seq) for seq in (64.0, 640.0))
+    assert short.flops == 64 * 32 * 2 * 8 * ((12 + 4) + 10)
+    assert long.flops == 640 * (16 - 16 * 16 / 1280) * 2 * 8 * (32 + 4 + 32)
+    assert short.repeated_flops == 64 * 32 * 2 * 2 * 8
+    grouped = one(INDEXED | {"over": GROUPED}).layers[0].attention.reading(64.0)
+    assert grouped.flops == 64 * 14 * 2 * 8 * (16 + 16)
 
 
 GROUPED = {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16}
@@ -372,6 +376,27 @@ MIXED = [
 ]
 
 
+# models of gated delta layers, Kimi's or Mamba-2 beside softmax attention: timings of all of their kernels are
+# among the published cases
+TIMED = {
+    *("kimi-k3", "kimi-linear-48b", "ling-3.0-flash", "nemotron-3-nano", "nemotron-3-super"),
+    *("nemotron-3-ultra", "qwen3.5-397b-a17b", "qwen3.5-122b-a10b", "qwen3.5-35b-a3b", "qwen3.5-27b"),
+    *("qwen3-next-80b-a3b", "granite-4.0-h-small", "granite-4.0-h-tiny", "falcon-h1-34b"),
+}
+
+
+def test_the_constants_of_linear_attention_meet_the_timings_that_fitted_them_and_those_that_did_not():
+    """Seven timings of the gated delta rule on H100 and B200 and of Kimi's on H20 fitted two numbers, two of
+    Mamba-2 a third; the others, those on the H800 among them, fitted nothing."""
+    rows = [row for row in validation.validate().compared if row.kind == "mixer"]
+    by_host = ("mamba2_h100_1024", "mamba2_h100_2048")  # whose kernels wait for the host that launches them
+    fitted = [abs(row.error) for row in rows if row.fitted]
+    held_out = [abs(row.error) for row in rows if not row.fitted and row.case not in by_host]
+    assert (len(fitted), len(held_out)) == (9, 15)
+    assert max(fitted) < 0.1 and sum(fitted) / 9 < 0.05
+    assert max(held_out) < 0.08 and sum(held_out) / 15 < 0.04
+
+
 @in_one_test("key", MIXED)
 def test_all_kinds_are_served_and_trained(key):
     model, at = catalog.model(key), machine(catalog.gpu("b200"))
@@ -380,7 +405,7 @@ def test_all_kinds_are_served_and_trained(key):
     assert "attention" in found.extrapolates
     step = engine.estimate(model, at, engine.Job(global_batch=64, seq=4096), engine.Layout(gpus=64, tp=2))
     assert 0 < step.step_s < 1000
-    assert "attention" in step.extrapolates
+    assert ("attention" in step.extrapolates) == (key not in TIMED)
 
 
 def test_long_contexts_cost_a_state_nothing():
