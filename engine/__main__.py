@@ -38,6 +38,7 @@ from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
+from engine.mechanism.seeing import Pictures
 from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.validation import accuracy
 
@@ -93,7 +94,9 @@ def _job(args: Namespace) -> Job:
     if args.software is None and getattr(args, "recompute", None) == "selective":
         changes.setdefault("attention", "scores")
     by = catalog.training_software(args.software or DEFAULT, **changes)
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), by, args.imbalance, args.mtp)
+    seen = Pictures(args.pictures, args.pixels, args.train_tower) if args.pictures else None
+    recipe = catalog.recipe(args.recipe)
+    return Job(args.global_batch, args.seq, recipe, by, args.imbalance, args.mtp, pictures=seen)
 
 
 def _layout(args: Namespace, gpus: int) -> Layout:
