@@ -33,12 +33,12 @@ from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
 from engine.launch import commands, over_a_step, shown
 from engine.launch.verdict import STATUSES
+from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
-from engine.mechanism.seeing import Pictures
 from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.validation import accuracy
 

@@ -89,7 +89,7 @@ class LinearAttention(Mixer):
     gate_rank: int = 0
     extra_params: int = 0
 
-    # fitted by ``mechanism.mixing`` on the Triton kernels that trainers and servers call unless told otherwise
+    # of the Triton kernels that trainers and servers call unless told otherwise (``mechanism.mixing``)
     starts = 8.0
     reached = 0.67
     passes = 2.7

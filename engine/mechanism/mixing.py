@@ -1,16 +1,16 @@
 """The time of attention that does not read all that it has seen: the kinds of ``catalog.mixers``.
 
-Linear attention over a whole sequence is a chain of kernels (flash-linear-attention, in Triton), each of which
-writes what the next one reads: products at a share of fused attention's rate, and the least traffic several
-times, one after the other. Two numbers for all GPUs meet 19 published timings of the gated delta rule on H100
-and B200 and of Kimi's on H20 and H800 to 6 %, 3 % on average (flashinfer pull requests 3866 and 4078,
-MoonshotAI/FlashKDA, fla-org/flash-linear-attention 915). Fused kernels for the same are two to five times as
-fast (FlashInfer, FlashKDA), and are not what this asks. Mamba-2's chain, likewise in Triton, moves 0.85 times
-what we count, since its chunks are longer (vllm pull request 27299, H100).
+Linear attention over a whole sequence is a chain of kernels (flash-linear-attention, in Triton), each of
+which writes what the next one reads: products at a share of fused attention's rate, and the least traffic
+several times, one after the other. Two numbers for all GPUs meet 19 published timings of the gated delta rule
+on H100 and B200 and of Kimi's on H20 and H800 to 8 %, 3 % on average (flashinfer pull requests 3866 and 4078,
+MoonshotAI/FlashKDA, fla-org/flash-linear-attention 915); seven of them fitted the two. Fused kernels for the
+same are two to five times as fast (FlashInfer, FlashKDA), and are not what this asks. Mamba-2's chain,
+likewise in Triton, moves 0.85 times what we count, since its chunks are longer (vllm pull request 27299).
 
-One new token, and the other kinds, are a roofline of what a kind says it computes and moves. FlashMLA's sparse
-kernel reaches 640 TFLOP/s on an H800 where fused attention has 572 here. Whoever asks for what was not timed
-is told (``extrapolates``).
+One new token, and the other kinds, are a roofline of what a kind says it computes and moves. FlashMLA's
+sparse kernel reaches 640 TFLOP/s on an H800 where fused attention has 572 here. Whoever asks for what was
+not timed is told (``extrapolates``).
 """
 
 from __future__ import annotations

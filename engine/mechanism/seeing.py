@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 GRADIENT_SUM_BYTES = 8.0  # a weight gradient is added to an fp32 sum, which is read and written
 HEAD_DIM = 72.0  # of the towers in the catalogue, 64 to 88: their heads are 16
 BACKWARD_OF_ATTENTION = 2.7  # over the forward pass, as in ``mechanism.compute``
-# bytes per patch and layer, in 16 bits, that the kernels between the products read and write, for each value of
-# the width and of the MLP's inside; and that are kept for the backward pass
+# bytes per patch and layer, in 16 bits, for each value of the width and of the MLP's inside: that the kernels
+# between the products read and write; that are kept for the backward pass
 MOVED, KEPT = (40.0, 8.0), (16.0, 4.0)
 
 

@@ -53,7 +53,13 @@ SORTS = {
 KEYS = list(SORTS)
 GROUPS = ("all", "foreign", "fitting")  # every group; groups without fitted rows; groups with some
 STEP = {"step_s": "steps", "total_bytes": "memory", "model_flops_per_gpu_per_s": "rates"}
-KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams", "token": "passes", "mixer": "streams"}
+KINDS = {
+    "collective": "collectives",
+    "attention": "rates",
+    "stream": "streams",
+    "token": "passes",
+    "mixer": "streams",
+}
 WRITTEN = {"parameters": "params", "active_parameters": "params", "flops": "flops", "wasted": "percent"}
 PER_S = {"tokens_per_s": " tokens/s", "tokens_per_s_per_gpu": " tokens/s for each GPU", "days": " days"}
 

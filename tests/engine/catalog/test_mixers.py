@@ -96,8 +96,8 @@ def test_a_whole_sequence_moves_its_values_and_a_state_for_each_chunk():
 
 
 def test_of_a_whole_sequence_what_was_picked_is_read_and_all_is_scored():
-    """Of 64 tokens the first 16 see 8 on average, the others 16: 14, and each is scored against 32. To read the
-    latents of 14 as they are costs more than keys and values of all 32; of 640 tokens it costs less."""
+    """Of 64 tokens the first 16 see 8 on average, the others 16: 14, and each is scored against 32. To read
+    the latents of 14 as they are costs more than keys and values of all 32; of 640 tokens it costs less."""
     short, long = (one(INDEXED).layers[0].attention.reading(seq) for seq in (64.0, 640.0))
     assert short.flops == 64 * 32 * 2 * 8 * ((12 + 4) + 10)
     assert long.flops == 640 * (16 - 16 * 16 / 1280) * 2 * 8 * (32 + 4 + 32)
@@ -246,7 +246,11 @@ def test_a_file_of_a_model_that_is_not_in_the_catalogue_gives_its_parameters(nam
         ("zai-org/GLM-5.2", {"indexer_types": ["full"] * 3}, ("indexer_types", "78 layers", "got 3")),
         ("zai-org/GLM-5.2", {"mlp_layer_types": ["thin"] * 78}, ("mlp_layer_types", "got thin")),
         ("zai-org/GLM-5.2", {"index_topk": -1}, ("index_topk", "at least 1", "got -1")),
-        ("zai-org/GLM-5.2", {"max_position_embeddings": -5}, ("max_position_embeddings", "above 0", "got -5")),
+        (
+            "zai-org/GLM-5.2",
+            {"max_position_embeddings": -5},
+            ("max_position_embeddings", "above 0", "got -5"),
+        ),
         ("zai-org/GLM-5.2", {"n_routed_experts": None}, ("no num_local_experts", "n_routed_experts")),
         ("MiniMaxAI/MiniMax-M3", {"block_configs": [{"ffn": 1}]}, ("block_configs", "not read")),
         ("MiniMaxAI/MiniMax-M3", {"talker_config": {"hidden_size": 1}}, ("talker_config", "not read")),
@@ -266,7 +270,12 @@ def test_a_strangers_contradiction_is_one_line_that_names_the_key(name, changes,
 @in_one_test(
     "name, part, changes, words",
     [
-        ("mistralai/Voxtral-Mini-3B-2507", "audio_config", {"model_type": "ears"}, ("audio_config.model_type",)),
+        (
+            "mistralai/Voxtral-Mini-3B-2507",
+            "audio_config",
+            {"model_type": "ears"},
+            ("audio_config.model_type",),
+        ),
         ("mistralai/Voxtral-Mini-3B-2507", "audio_config", {"num_hidden_layers": 0}, ("encoder_layers",)),
         ("Qwen/Qwen3.5-9B", "vision_config", {"model_type": "eyes"}, ("vision_config.model_type", "eyes")),
         ("Qwen/Qwen3.5-9B", "vision_config", {"depth": None}, ("vision_config has no depth",)),
@@ -376,8 +385,8 @@ MIXED = [
 ]
 
 
-# models of gated delta layers, Kimi's or Mamba-2 beside softmax attention: timings of all of their kernels are
-# among the published cases
+# models of gated delta layers, Kimi's or Mamba-2 beside softmax attention: all of their kernels are timed in
+# the published cases
 TIMED = {
     *("kimi-k3", "kimi-linear-48b", "ling-3.0-flash", "nemotron-3-nano", "nemotron-3-super"),
     *("nemotron-3-ultra", "qwen3.5-397b-a17b", "qwen3.5-122b-a10b", "qwen3.5-35b-a3b", "qwen3.5-27b"),

@@ -8,7 +8,9 @@ from engine.mechanism import matmul, seeing
 from engine.mechanism.shape import shape
 from tests.said import refused
 
-VL = catalog.model("qwen3-vl-8b")  # 27 layers of 1,152, an MLP of 4,304, patches of 16 × 16, four of them a token
+VL = catalog.model(
+    "qwen3-vl-8b"
+)  # 27 layers of 1,152, an MLP of 4,304, patches of 16 × 16, four of them a token
 ONE = engine.Pictures(each=1, pixels=1024 * 1024)
 TRAINED = engine.Pictures(each=1, pixels=1024 * 1024, trained=True)
 H100 = matmul.chip(catalog.gpu("h100-sxm"))
