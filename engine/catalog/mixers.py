@@ -17,7 +17,6 @@ from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAt
 
 STATE_BYTES, CONVOLVED_BYTES = 4.0, 2.0  # a value of a recurrent state, and of a convolution's last inputs
 CHUNK = 64.0  # tokens that a kernel of linear attention multiplies at once
-INDEX_KEY_BYTES = 2.0  # a value of an indexer's key, where the cache has 16 bits; 1 and a scale in 8 bits
 
 
 class Work(NamedTuple):

@@ -38,7 +38,6 @@ WEIGHTS = {
 }
 DEGREES = [f"{degree}" for degree in choice.DEGREES]
 WRITES = np.array(choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
-POOLS = [f"TP {degree}{pools}" for pools in (" in one pool", ", prompts apart") for degree in DEGREES]
 PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
