@@ -37,6 +37,7 @@ from engine.mechanism.adapters import Adapter as Adapter
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
+from engine.mechanism.seeing import Pictures as Pictures
 from engine.serving import deployment, divided, inference, server_software
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load

@@ -305,7 +305,7 @@ class Vllm(ServerCommand):
     def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
         """The run's peak where the tower reads too, and by how much it may be less and more."""
         tower = model.tower
-        if tower is None or not s.pictures:
+        if tower is None or not tower.most or not s.pictures:
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
         read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)

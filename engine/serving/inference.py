@@ -270,7 +270,7 @@ def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chi
 
     def layer_s(kind):
         if kind.mixer is not None:
-            return mixing.sequence_s(kind.mixer, batch, prompt, tp, at.served.attention)
+            return mixing.sequence_s(kind.mixer, batch, prompt, tp, at.served.attention, at)
         heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
         width = 0.5 * (kind.qk_dim + kind.value_dim)
         return ops.choose(

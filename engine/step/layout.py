@@ -20,7 +20,7 @@ from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import TrainingSoftware
-from engine.mechanism import adapters, compute, flops, memory, offload
+from engine.mechanism import adapters, compute, flops, memory, offload, seeing
 from engine.mechanism.adapters import Adapter
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
@@ -28,6 +28,7 @@ from engine.mechanism.matmul import Chip, chip, supported_precision
 from engine.mechanism.memory import BY_MODULE, FULL, NO_RECOMPUTE, SELECTIVE, recompute_of
 from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
 from engine.mechanism.scaled_chip import scaled_chip
+from engine.mechanism.seeing import Pictures
 from engine.mechanism.shape import shape
 from engine.step import legality
 from engine.step.legality import Facts, divisors
@@ -50,6 +51,7 @@ class Job:
     catalogue, or one that ``engine.software`` gave, with what you change in it. ``imbalance`` is the fullest
     expert rank's load over the mean. ``mtp`` multi-token prediction modules add a layer, a projection and a
     loss each. With an ``adapter`` (LoRA) the model is frozen, and the recipe's bytes are the adapter's.
+    ``pictures`` are among the tokens of a sequence; a tower reads them first.
 
     >>> recipe = engine.recipe("fp8-lm")
     >>> mine = engine.software("megatron-core-0.8", loss="fused")
@@ -64,6 +66,7 @@ class Job:
     imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
     adapter: Adapter | None = None  # what alone is trained; None for the whole model
+    pictures: Pictures | None = None  # among the tokens, for a model with a tower that reads them
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept: also the key of a program
 
@@ -76,6 +79,7 @@ class Job:
             imbalance: float = IMBALANCE,
             mtp: int = 0,
             adapter: Adapter | None = None,
+            pictures: Pictures | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -87,6 +91,8 @@ class Job:
         if not isinstance(self.software, TrainingSoftware):
             raise ValueError(f"software must be a program that trains, or its key, got {self.software!r}")
         check.between(1, 1000, imbalance=self.imbalance)
+        if self.pictures is not None and not isinstance(self.pictures, Pictures):
+            raise ValueError(f"pictures must be an engine.Pictures, or None, got {self.pictures!r}")
         if self.adapter is not None:
             if not isinstance(self.adapter, Adapter):
                 raise ValueError(f"adapter must be an engine.Adapter, or None, got {self.adapter!r}")
@@ -266,6 +272,8 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
     legality.require_mixers(model, a.tp, a.cp)
     if job.adapter:
         adapters.require(model, job.adapter)
+    if job.pictures:
+        seeing.require(model, job.pictures, job.seq, {"tp": a.tp, "pp": a.pp, "cp": a.cp})
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)
@@ -404,7 +412,9 @@ class Estimate(printing.Printed):
             outside.append("offload")
         if self.job.adapter:
             outside.append("adapter")
-        if self.model.mixes:  # linear attention and its like, whose kernels were not measured
+        if self.job.pictures:
+            outside.append("pictures")
+        if self.model.mixes and models.has_untimed(self.model):  # kernels of which no timing was found
             outside.append("attention")
         return outside
 
@@ -436,7 +446,14 @@ class Estimate(printing.Printed):
         found = float(flops.training_flops_per_token(size, float(self.job.seq), causal))
         if self.job.adapter:
             found -= float(adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params))
-        return found
+        return found + self._seen_flops_per_token
+
+    @property
+    def _seen_flops_per_token(self) -> float:
+        """FLOPs of the tower that reads pictures, shared among all tokens."""
+        if not self.job.pictures:
+            return 0.0
+        return float(seeing.flops_per_sequence(self.model, self.job.pictures)) / self.job.seq
 
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
         """Model FLOPs per GPU and second, counting causal attention as causal or over the whole sequence
@@ -481,7 +498,8 @@ class Estimate(printing.Printed):
             hardware = hardware - adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params)
         if self.job.mtp:
             hardware = hardware + self.job.mtp * flops.mtp_flops_per_token(size, seq, causal)
-        return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+        hardware = float(hardware) + self._seen_flops_per_token
+        return hardware * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
 
     @property
     def time_s(self) -> dict[str, float]:
