@@ -73,7 +73,7 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
 
 
 def _model(args: Namespace) -> Model:
-    return catalog.model_from_file(args.model_file) if args.model_file else catalog.model(args.model)
+    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
 
 
 def _machine(args: Namespace, precision: str) -> Machine:

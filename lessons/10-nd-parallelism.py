@@ -1,12 +1,12 @@
 """The numbers of lesson 10, nD parallelism."""
 
 from engine import frameworks, validation
-from engine.catalog import gpu, link, model, models
+from engine.catalog import gpu, model, models
 from engine.mechanism import memory, mesh, placement
 from engine.mechanism.placement import ByWire
 from engine.rules import advice
 from engine.rules.advice import AdviceVerdict
-from engine.step import constraints, home, layout, search
+from engine.step import constraints, layout, search
 from engine.step.layout import Estimate
 from engine.step.search import Plan
 from engine.validation import accuracy
@@ -159,33 +159,6 @@ small_tp8 = advice.tuned(
     only=advice.SequenceSplit(tp=8, pp=1, cp=1),
 )
 
-
-def whole_replica_bytes(tp: int, pp: int) -> float:
-    """Memory of the fullest GPU in the opening case if every replica keeps its whole state."""
-    whole = layout.Layout(gpus=512, tp=tp, pp=pp, zero=0)
-    return layout.estimate(llama, h100, job, whole).memory_bytes["total"]
-
-
-def split_and_zero(found: Estimate) -> str:
-    """A layout's split in words, with its ZeRO stage."""
-    return f"{advice.written(found.layout)}, ZeRO {found.layout.zero}"
-
-
-def run_in_words(found: Estimate) -> str:
-    """The model, the GPUs and the batch of a run."""
-    job = found.job
-    return f"{found.model.name}, {found.layout.gpus:,} GPUs, {job.global_batch:,} sequences of {job.seq:,}"
-
-
-def axis_in_words(axis: str) -> str:
-    """An axis as people write it."""
-    return axis.replace("tp", "TP").replace("zero", "ZeRO")
-
-
-nvlink = link("nvlink4")  # NVLink of an H100
-card = link("ib-ndr")  # one card of InfiniBand NDR
-
-
 # -- what single sentences say -------------------------------------------------------------------------------
 state = memory.state_bytes(models.parameters(llama))  # training state of Llama 3 70B
 usable_bytes = memory.capacity_bytes(gpu("h100-sxm"))  # memory of an H100 that software can fill
@@ -207,9 +180,3 @@ h100s_for_mixtral = memory.minimum_gpus(mixtral_state, gpu("h100-sxm"))
 # parameters that a GPU of the Mixtral run holds
 held_params = sum(placement.held_parameters(mixtral, mixtral_axes))
 evenly_bytes = memory.state_bytes(models.parameters(mixtral)) / 32  # its state divided by 32
-# how long tensor parallelism keeps the links of eight H100s busy, over the step's arithmetic
-links_busy = home.loads("tp").interconnect
-# the tensor AllReduces with 16 ranks over those with eight, on 64 GPUs
-sixteen_over_eight = one_sequence_tp_s(tp=16) / one_sequence_tp_s(tp=8)
-# stages of the best layout on 512 GPUs, less those of the best on 64
-stages_fewer = twice_the_batch(gpus=512).layout.pp - twice_the_batch(gpus=64).layout.pp

@@ -110,4 +110,3 @@ best_bill = two_trillion_bill(judged().search)  # dollars of two trillion tokens
 checkpoint_every_s = reliability.best_interval_s(checkpoint_s=60, mtbf_s=mtbf_s(1024))
 # dollars of the design's run, failures included
 design_dollars = dollars(gpus=1024, seconds=3e11 / design.tokens_per_s / 0.971)
-lasted_s = catalog.all_runs()["llama3.1-405b"].duration_s  # how long the run of Llama 3.1 405B took
