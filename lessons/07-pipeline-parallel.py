@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.base import units
 from engine.base.types import Real
 from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
@@ -122,6 +125,27 @@ def on_slow_cards(pp: int, schedule: str = "1f1b", interleave: int = 1) -> Estim
 
 # the same in eight stages of two chunks
 in_eight_stages = on_slow_cards(pp=8, schedule="interleaved", interleave=2)
+
+
+def schedule_name(key: str, chunks: int) -> str:
+    """The name of a schedule, with its chunks where it has four."""
+    return pipeline.schedule(key).name + (f", v = {chunks}" if chunks > 2 else "")
+
+
+def idle(key: str, chunks: int) -> str:
+    """The idle share of that step, played."""
+    return units.human(of_sixteen(key, chunks=chunks)["bubble"], "percent")
+
+
+def idle_by_formula(key: str, chunks: int) -> str:
+    """The same by the closed form."""
+    return units.human(by_formula(key, chunks=chunks), "percent")
+
+
+def most_held(key: str, chunks: int) -> float:
+    """Micro-batches whose activations the fullest of the 16 stages holds."""
+    return float(np.nanmax(of_sixteen(key, chunks=chunks)["held"]))
+
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # the forward of a stage of 405B, by the planner's estimate
