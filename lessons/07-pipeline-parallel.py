@@ -177,7 +177,7 @@ stage_weight_s = (
 weight_share = stage_weight_s / (2 * stage_forward_s)
 
 
-def zb_idle(key: str) -> float:
+def zb_idle(key: str) -> Real:
     """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
     return played(
         key,

@@ -54,10 +54,10 @@ class Moment(NamedTuple):
 
     reached: float  # steps
     tokens: int  # of each sequence of the step
-    allocated: int
-    reserved: int
-    largest: int  # the largest free block
-    stuck: int
+    allocated: float  # bytes
+    reserved: float
+    largest: float  # the largest free block
+    stuck: float
     mallocs: int
     frees: int
     retries: int
