@@ -85,6 +85,12 @@ def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
     )
 
 
+def legal_ranks(of: Model) -> str:
+    """The numbers of tensor ranks, up to 16, that divide a model's heads."""
+    legal = (t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t))
+    return ", ".join(f"{t}" for t in legal)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of the MLP's three products forward, on one of eight GPUs at the peak
 products_s = 2 * 8192 * 3 * 8192 * 28672 / 8 / h100.bf16_flops_per_s

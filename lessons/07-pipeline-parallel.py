@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.base import units
 from engine.base.types import Real
 from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
@@ -123,6 +126,27 @@ def on_slow_cards(pp: int, schedule: str = "1f1b", interleave: int = 1) -> Estim
 # the same in eight stages of two chunks
 in_eight_stages = on_slow_cards(pp=8, schedule="interleaved", interleave=2)
 
+
+def schedule_name(key: str, chunks: int) -> str:
+    """The name of a schedule, with its chunks where it has four."""
+    return pipeline.schedule(key).name + (f", v = {chunks}" if chunks > 2 else "")
+
+
+def idle(key: str, chunks: int) -> str:
+    """The idle share of that step, played."""
+    return units.human(of_sixteen(key, chunks=chunks)["bubble"], "percent")
+
+
+def idle_by_formula(key: str, chunks: int) -> str:
+    """The same by the closed form."""
+    return units.human(by_formula(key, chunks=chunks), "percent")
+
+
+def most_held(key: str, chunks: int) -> float:
+    """Micro-batches whose activations the fullest of the 16 stages holds."""
+    return float(np.nanmax(of_sixteen(key, chunks=chunks)["held"]))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the forward of a stage of 405B, by the planner's estimate
 stage_forward_s = (run_405b().time_s["compute"] + run_405b().time_s["tensor"]) / 16 / 3
@@ -153,7 +177,7 @@ stage_weight_s = (
 weight_share = stage_weight_s / (2 * stage_forward_s)
 
 
-def zb_idle(key: str) -> float:
+def zb_idle(key: str) -> Real:
     """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
     return played(
         key,

@@ -26,11 +26,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, Sure
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import named
 from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
@@ -253,7 +254,7 @@ class Vllm(ServerCommand):
             return Drafters()
         if "mtp" in method and shape.mtp_modules and not name:
             return Drafters(modules=1)
-        if name and method in ("", "draft_model") and key_of(name):
+        if name and method in ("", "draft_model") and catalog.model_key(name):
             return Drafters(model=named(name))
         d.lacks("drafts", DRAFT)
         return None

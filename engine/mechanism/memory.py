@@ -7,13 +7,13 @@ attributes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from engine import catalog
 from engine.base import check, ops
-from engine.base.types import Real
+from engine.base.types import Real, Sized
 from engine.catalog import models
 from engine.catalog.software import CHOICES
 from engine.mechanism import pipeline
@@ -21,8 +21,6 @@ from engine.mechanism import pipeline
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
-    from engine.mechanism.adapters import Adapter
-    from engine.mechanism.shape import Shape
 
 # CUDA context, kernels, NCCL buffers and what the allocator cannot use. Ultra-Scale Playbook: 1 to 2 GB for
 # kernels alone, and each NCCL communicator adds tens of MB.
@@ -154,12 +152,23 @@ class Kept(NamedTuple):
     shared: Real  # the inside of the shared experts
 
 
+if TYPE_CHECKING:
+
+    class Beside(Protocol):
+        """What is trained beside a frozen model, as ``adapters.Adapter`` is: it says what of a layer's
+        tensors a token still leaves behind."""
+
+        def kept(self, found: Kept, attention: Any, mlp: Any, hidden: Real, weighs_early: bool) -> Kept:
+            """Of these, what a frozen layer keeps."""
+            ...
+
+
 def layer_values(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
 ) -> Kept:
     """Bytes that one token leaves behind in one layer; ``block`` is its kind's place among ``models.blocks``.
 
@@ -203,11 +212,11 @@ def layer_values(
 
 
 def layer_parts(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
 ) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
     the MLP's. The last two are split. A Shape has them computed already."""
@@ -219,7 +228,7 @@ def layer_parts(
 
 
 def dropped_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -228,7 +237,7 @@ def dropped_per_token(
     modules: tuple[str, ...],
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
 ) -> Real:
     """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of a kind.
 
@@ -300,7 +309,7 @@ def layer_activation_bytes(
 
 
 def kept_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -309,7 +318,7 @@ def kept_per_token(
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
 ) -> Real:
     """Bytes that one token leaves behind in one layer of a kind; ``ranks_of_whole`` divides the tensors that
     plain tensor parallelism does not split."""
@@ -423,7 +432,7 @@ def output_layer_bytes(
 
 
 def logits_peak_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -450,7 +459,7 @@ COMPILED_LOGIT_BYTES = 4.0
 
 
 def loss_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -502,7 +511,7 @@ def weight_bytes(params: Real, bytes_per_param: Real = 2.0) -> Real:
     return params * bytes_per_param
 
 
-def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0) -> Real:
+def kv_bytes_per_token(model: Sized, bytes_per_value: Real = 2.0) -> Real:
     """KV cache per token of context: 2·layers·kv_heads·head_dim values; latent attention keeps
     layers·(kv_lora + rope_dim) (DeepSeek-V2, arXiv:2405.04434 Table 1).
 
@@ -513,9 +522,7 @@ def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0)
     return sum(count * kind.cached for count, kind in models.attentions(model)) * bytes_per_value
 
 
-def kv_bytes(
-    model: Shape | models.Model, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0
-) -> Real:
+def kv_bytes(model: Sized, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0) -> Real:
     """KV cache of this many sequences of this length; layers with a window keep only the window. Layers with
     a state keep that too, whatever the length (``catalog.mixers``)."""
     check.non_negative(context_tokens=context_tokens, sequences=sequences)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from engine.mechanism.matmul import Chip
     from engine.mechanism.offload import Offload
     from engine.mechanism.shape import Routed, Shape
-    from engine.step.layout import Job
+    from engine.step.training_job import Job
 
 # Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
 # their fp32 copies, and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see
