@@ -54,7 +54,7 @@ PICTURED = {
     "18-torch-compile": "compile_break_even",
 }
 # The tools that the home page shows with a picture of their own, and the figure that it is of.
-TOOLS = {"fit": "memory_wall", "planner": "layout_planner", "deploy": "deployment_planner"}
+TOOLS = {"fit": "memory_wall", "planner": "rank_mesh", "deploy": "deployment_planner"}
 COURSE = ("System ML", "Parallel training and inference, from first principles", "01-why-distributed")
 
 
