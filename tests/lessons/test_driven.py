@@ -32,6 +32,9 @@ SAYS = {
         "AllGather": lambda home, now: "AllGather" in now.summary(),
         "after the third step": lambda home, now: "after step 3 of 6" in now.summary(),
         "a single chunk": lambda home, now: number(now, "busy") == 1,
+        "At a gigabyte on 64 ranks": lambda home, now: (
+            now.ranks == 64 and 0.98 < number(now, "ring") / number(now, "tree") < 1
+        ),
         "eight": lambda home, now: number(now, "least") == 1.75 and "14" in now.summary(),
     },
     "03-interconnect.md": {
