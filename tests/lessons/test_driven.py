@@ -11,7 +11,7 @@ from tests.lessons.reading import Lesson
 def number(widget, name: str) -> float:
     """The first number of a readout."""
     shown = widget.shown()["readouts"][name]["text"]
-    return float(re.search(r"[\d.,]+", shown)[0].replace(",", ""))
+    return float(re.findall(r"[\d.,]+", shown)[0].replace(",", ""))
 
 
 def fits(at) -> bool:
