@@ -32,6 +32,9 @@ SAYS = {
         "AllGather": lambda home, now: "AllGather" in now.summary(),
         "after the third step": lambda home, now: "after step 3 of 6" in now.summary(),
         "a single chunk": lambda home, now: number(now, "busy") == 1,
+        "eight of the GPUs into each machine": lambda home, now: (
+            number(now, "ring") == pytest.approx(2.04, abs=0.01) and number(now, "tree") < 56.6
+        ),
         "At a gigabyte on 64 ranks": lambda home, now: (
             now.ranks == 64 and 0.98 < number(now, "ring") / number(now, "tree") < 1
         ),
