@@ -15,6 +15,7 @@ from course.diagrams import (
     along_k,
     behind_backward,
     between_neighbours,
+    dealt_to_nodes,
     down_to_the_kernel,
     expert_exchange,
     exposed_part,
@@ -718,3 +719,11 @@ def test_sent_once_one_copy_crosses_and_nvlink_delivers_the_rest():
     assert sum(mark.look == "hbm" and "gpu" in mark.about for mark in arrows) == 2 * len(
         once_to_a_node.CHOSEN
     )
+
+
+def test_dealt_out_one_by_one_a_tensor_group_is_on_every_node():
+    for _, cyclic in dealt_to_nodes.WAYS:
+        every = [rank for node in range(dealt_to_nodes.NODES) for rank in dealt_to_nodes.ranks(node, cyclic)]
+        assert sorted(every) == list(range(dealt_to_nodes.NODES * dealt_to_nodes.EACH))
+    assert dealt_to_nodes.nodes_of_group(False) == 1
+    assert dealt_to_nodes.nodes_of_group(True) == dealt_to_nodes.NODES
