@@ -13,6 +13,7 @@ from engine.step.layout import Estimate
 llama_405b = model("llama3.1-405b")  # Llama 3 405B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
+qwen = model("qwen2.5-7b")  # Qwen2.5 7B
 h100 = gpu("h100-sxm")  # an H100
 parameters_405b = models.parameters(llama_405b)  # parameters of 405B
 work = placement.PlacedStep(llama_405b, global_batch=2048, seq=8192)  # a step of 405B, as messages
