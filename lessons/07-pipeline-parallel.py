@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.base import units
 from engine.base.types import Real
 from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
@@ -123,6 +126,27 @@ def on_slow_cards(pp: int, schedule: str = "1f1b", interleave: int = 1) -> Estim
 
 # the same in eight stages of two chunks
 in_eight_stages = on_slow_cards(pp=8, schedule="interleaved", interleave=2)
+
+
+def named(key: str, chunks: int) -> str:
+    """A schedule's name, with its chunks where one may choose them."""
+    return pipeline.schedule(key).name + (f", v = {chunks}" if chunks > 2 else "")
+
+
+def idle_played(key: str, chunks: int) -> str:
+    """The idle share of that step, in words."""
+    return units.human(of_sixteen(key, chunks=chunks)["bubble"], "percent")
+
+
+def idle_by_formula(key: str, chunks: int) -> str:
+    """The same by the closed form."""
+    return units.human(by_formula(key, chunks=chunks), "percent")
+
+
+def held_most(key: str, chunks: int) -> float:
+    """Micro-batches whose activations the fullest of its stages holds."""
+    return float(np.nanmax(of_sixteen(key, chunks=chunks)["held"]))
+
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # the forward of a stage of 405B, by the planner's estimate

@@ -1,13 +1,15 @@
 """The numbers of lesson 10, nD parallelism."""
 
+import numpy as np
+
 from engine import frameworks, validation
-from engine.catalog import gpu, model, models, modern
+from engine.catalog import gpu, link, model, models, modern
 from engine.executed import pipeline_schedules
 from engine.mechanism import flops, memory, mesh, placement, wires
 from engine.mechanism.placement import ByWire
 from engine.rules import advice
 from engine.rules.advice import AdviceVerdict
-from engine.step import constraints, layout, search
+from engine.step import constraints, home, layout, search
 from engine.step.layout import Estimate
 from engine.step.search import Plan
 from engine.validation import accuracy
@@ -224,6 +226,47 @@ layout_of_long = advice.written(
         llama, h100, layout.Job(64, seq=131072), gpus=512, top=1, within=frameworks.run_by_some()
     ).best.layout
 )
+
+
+def on_nvlink_s(axis: int) -> float:
+    """Seconds that what a GPU sends along an axis takes on NVLink, at its full rate."""
+    return sent_bytes(axis) / link("nvlink4").bytes_per_s
+
+
+def on_a_card_s(axis: int) -> float:
+    """The same through one network card."""
+    return sent_bytes(axis) / link("ib-ndr").bytes_per_s
+
+
+def fullest_bytes(tp: int, pp: int) -> float:
+    """What the fullest of 512 GPUs holds with whole replicas."""
+    return layout.estimate(llama, h100, job, layout.Layout(gpus=512, tp=tp, pp=pp, zero=0)).memory_bytes[
+        "total"
+    ]
+
+
+def found_by(verdict: AdviceVerdict) -> str:
+    """The search's layout, in words."""
+    return f"{advice.written(verdict.search.layout)}, ZeRO {verdict.search.layout.zero}"
+
+
+def run_in_words(verdict: AdviceVerdict) -> str:
+    """The run that was asked about."""
+    found = verdict.search
+    gpus, batch, seq = found.layout.gpus, found.job.global_batch, found.job.seq
+    return f"{found.model.name}, {gpus:,} GPUs, {batch:,} sequences of {seq:,}"
+
+
+def in_words(error: AxisError) -> str:
+    """An axis and its size."""
+    return error.axis.replace("tp", "TP").replace("zero", "ZeRO")
+
+
+# for how much of the step's arithmetic the links of a node are busy: under a tenth, a part, more than half
+links_busy = int(np.digitize(home.loads("tp").interconnect, [0.1, 0.5]))
+# how much longer sixteen tensor ranks send than eight: half as long, as long, twice as long
+as_long = int(np.argmin(np.abs(np.array([0.5, 1, 2]) - tensor_s(tp=16) / tensor_s(tp=8))))
+
 
 # -- what single sentences say -------------------------------------------------------------------------------
 state = memory.state_bytes(models.parameters(llama))  # training state of Llama 3 70B
