@@ -58,7 +58,7 @@ def reaches_beyond(config: Config) -> bool:
     named = types if isinstance(types, list) else []
     lightning = config.get("attn_type_list")
     some = isinstance(lightning, list) and any(one == 0 for one in lightning)
-    return some or any(KINDS.get(one, "") not in ("full", "sliding") for one in named)
+    return some or any(KINDS.get(str(one), "") not in ("full", "sliding") for one in named)
 
 
 def whole(config: Config, key: str, otherwise: int | None = None, least: int = 1) -> int:
