@@ -13,12 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import catalog, validation
+from engine.base.asked import answers, guard
 from engine.catalog import config_json
-from engine.catalog import gpu as gpu
-from engine.catalog import link as link
-from engine.catalog import node as node
-from engine.catalog import recipe as recipe
-from engine.catalog import software as software
 from engine.catalog.hardware import Gpu
 from engine.catalog.hardware import Link as Link
 from engine.catalog.hardware import Node as Node
@@ -50,7 +46,17 @@ from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.step.search import Plan
 from engine.validation import Validation
 
+LONGEST_NAME = 250  # characters; a system refuses to look for a longer one
+guard(Job, Layout, Load, Limits, Drafts, Adapter, Constraints)
+Machine.of = classmethod(answers(Machine.of.__func__))  # pyright: ignore[reportAttributeAccessIssue]
+gpu = answers(catalog.gpu)
+link = answers(catalog.link)
+node = answers(catalog.node)
+recipe = answers(catalog.recipe)
+software = answers(catalog.software)
 
+
+@answers
 def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout: Layout) -> Estimate:
     """Time and memory of one training step with the layout that you choose.
 
@@ -73,6 +79,7 @@ def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout:
     return layouts.estimate(_as_model(model), _as_machine(machine), job, layout)
 
 
+@answers
 def plan(
     model: Model | str,
     machine: Machine | Gpu | str,
@@ -116,6 +123,7 @@ def plan(
     return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits, hsdp=hsdp)
 
 
+@answers
 def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
     """Whether what you are about to launch fits, how fast it goes, what is wrong with it, and what to change.
 
@@ -139,6 +147,7 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
     return verdict.check_launch(texts, gpu, gpus)
 
 
+@answers
 def serve(
     model: Model | str,
     machine: Machine | Gpu | str,
@@ -182,6 +191,7 @@ def serve(
     return said if software is None else server_software.run_by(software, said)
 
 
+@answers
 def deploy(
     model: Model | str,
     machine: Machine | Gpu | str,
@@ -239,6 +249,7 @@ def deploy(
     )
 
 
+@answers
 def collective(
     op: str, machine: Machine | Gpu | str, *, ranks: int, buffer_bytes: float, per_node: int | None = None
 ) -> Collective:
@@ -261,6 +272,7 @@ def collective(
     return interconnect.collective(op, at.gpu.key, at.wires, ranks, buffer_bytes, per_node)
 
 
+@answers
 def goodput(
     gpus: int,
     *,
@@ -290,6 +302,7 @@ def goodput(
     return reliability.run(gpus, checkpoint_s, restart_s, failures_per_gpu_year, interval_s)
 
 
+@answers
 def cost(
     gpu: Gpu | str,
     *,
@@ -329,6 +342,7 @@ def cost(
     )
 
 
+@answers
 def validate(cases: str | Path | None = None) -> Validation:
     """The engine compared with published measurements, group by group and row by row, the worst first.
 
@@ -357,6 +371,7 @@ def _as_gpu(value: Gpu | str) -> Gpu:
     return value
 
 
+@answers
 def model(name: str) -> Model:
     """A model of the catalogue, by its key or by a name that people use for it; or one of your own: the path
     of its config.json (or of the folder that holds it) or of a TOML file with the catalogue's keys, or the
@@ -369,6 +384,8 @@ def model(name: str) -> Model:
     if str(name).lstrip().startswith("{"):
         return config_json.model(str(name))
     path = Path(name)
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"name must be a key of the catalogue or a path, got {name[:80]!r} …")
     if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
         return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")
     return catalog.model(name)
