@@ -4,10 +4,10 @@ Names and defaults: axolotl-ai-cloud/axolotl src/axolotl/utils/schemas (config.p
 fsdp.py), loaders/model.py and examples/gpt-oss at commit 067b021c (July 2026): a batch of 1, sequences of
 512, bf16 where the GPU has it, AdamW fused, no checkpoints, NF4 with quantised scales.
 
-A model that is trained whole is loaded in 16 bits, and the optimizer has its own state alone; DeepSpeed adds
-an fp32 copy. With sample_packing a sequence is full. From memory: that Accelerate's FSDP does not widen the
-weights where the model was loaded in bf16 (a published reading says so, axolotl examples/gpt-oss/README.md:
-36 GiB of each of 8 GPUs for gpt-oss-20b), and that cut cross entropy keeps next to no logits.
+A model that is trained whole is loaded in 16 bits, and the optimizer has its own state alone. DeepSpeed
+adds an fp32 copy, and Accelerate's FSDP widens what is trained to fp32 (huggingface/accelerate
+src/accelerate/utils/fsdp_utils.py, fsdp2_prepare_model at 16cb6eb8). With sample_packing a sequence is
+full. From memory: that cut cross entropy keeps next to no logits.
 
 Left out: a paged optimizer's state counts as on the host, where the driver moves it while the GPU is full,
 unless an adapter is trained, whose state is small. Preference pairs are refused.
@@ -165,8 +165,7 @@ class Axolotl(HuggingFace):
         _, found = hugging_face.state(d)
         if wide:
             return hugging_face.recipe(d)
-        speed = "zero" in d.settings or d.given("deepspeed_file")
-        if not speed and not self.adapts(d):
+        if not zero and not self.adapts(d):  # DeepSpeed and Accelerate's FSDP widen what is trained
             found = hugging_face.without_master(found)
         return "fp16" if half else "bf16", found
 

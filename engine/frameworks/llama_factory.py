@@ -78,6 +78,7 @@ class LlamaFactory(HuggingFace):
     """Its command, and a YAML."""
 
     key = "llama_factory"
+    package = "unsloth"  # whose loss depends on the release, if it is used
     name = "LLaMA-Factory"
     place = 36
     fields = hugging_face.FIELDS | OWN
@@ -136,6 +137,10 @@ class LlamaFactory(HuggingFace):
         if d.given("liger"):
             return "chunked", hugging_face.liger_chunks(shape, tokens)
         return unsloth.loss(d, shape, tokens) if d.given("unsloth") else ("plain", 8)
+
+    def joins(self, d: Draft) -> bool:
+        """Liger's kernels, or Unsloth's."""
+        return bool(d.given("liger") or d.given("unsloth"))
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """LoRA unless another way of tuning is given; quantised scales unless told otherwise."""

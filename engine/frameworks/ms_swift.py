@@ -158,7 +158,8 @@ class MsSwift(HuggingFace):
             return found
         answer = d.get("answer", ANSWER)
         prompt = found.job.seq  # --max_length is the prompt's, and the answer goes behind it
-        software = replace(found.job.software, loss_share=rollouts.answers_share(prompt, answer))
+        of_answers = rollouts.answers_share(prompt, answer)
+        software = replace(found.job.software, loss="chosen", loss_share=of_answers)
         job = replace(found.job, seq=prompt + answer, software=software)
         roles = []
         ranks = gpus if found.layout.zero > 2 else 1
