@@ -233,7 +233,7 @@ class Axolotl(HuggingFace):
             moved = "optimizer"
         said = (d.given("activations") or "false").lower()
         checkpoints = (d.given("checkpoints") or "").lower()
-        away = said not in (*FALSE, "none") or checkpoints.startswith("offload")
+        away = said not in (*FALSE, "none") or checkpoints.startswith(("offload", "unsloth"))
         if away and self.checkpointed(d):
             return hugging_face.with_checkpoints(moved)
         if away:
