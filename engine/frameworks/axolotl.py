@@ -271,6 +271,8 @@ def written(one: Adapter | None) -> str:
         yes = "true" if one.base == "nf4-double" else "false"
         section, _, inside = KEYS["double"].partition(".")
         told = f"{told}load_in_4bit: true\n{section}:\n  {inside}: {yes}\n"
+    if one.dropout:
+        told = f"{told}lora_dropout: {one.dropout:g}\n"
     return f"{told}{KEYS['dora']}: true\n" if one.kind == "dora" else told
 
 

@@ -188,6 +188,8 @@ def written(one: Adapter | None) -> str:
     if one.base in ("nf4", "nf4-double"):
         yes = "true" if one.base == "nf4-double" else "false"
         told = f"{told}{KEYS['bits']}: 4\n{KEYS['double']}: {yes}\n"
+    if one.dropout:
+        told = f"{told}lora_dropout: {one.dropout:g}\n"
     return f"{told}use_dora: true\n" if one.kind == "dora" else told
 
 

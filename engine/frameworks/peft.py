@@ -208,6 +208,7 @@ def written(one: Adapter | None) -> str:
     dora = "use_dora: true\n" if one.kind == "dora" else ""
     names = ALL_LINEAR if ALL_LINEAR in one.targets else f"[{', '.join(one.targets)}]"
     told = f"use_peft: true\nlora_r: {one.rank}\nlora_target_modules: {names}\n{dora}"
+    told = f"{told}lora_dropout: {one.dropout:g}\n"
     if one.base in ("nf4", "nf4-double"):
         yes = "true" if one.base == "nf4-double" else "false"
         told = f"{told}load_in_4bit: true\nuse_bnb_nested_quant: {yes}\n"
