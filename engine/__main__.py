@@ -73,19 +73,13 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
 
 
 def _model(args: Namespace) -> Model:
-    return catalog.model_from_file(args.model_file) if args.model_file else catalog.model(args.model)
+    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
 
 
 def _machine(args: Namespace, precision: str) -> Machine:
     """A GPU of the catalogue or of a file, which may itself say what its node and its NICs are."""
-    if not args.gpu_file:
-        return Machine.of(
-            args.gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
-        )
-    gpu = own.gpu_from_file(args.gpu_file)
-    nic = (args.nic_bytes_per_s or gpu.nic_bytes_per_s) / args.oversubscription
-    found = replace(gpu, gpus_per_node=args.gpus_per_node or gpu.gpus_per_node, nic_bytes_per_s=nic)
-    return own.machine(found, precision)
+    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
+    return Machine.of(gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
 
 
 def _job(args: Namespace) -> Job:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import catalog, validation
+from engine.catalog import config_json
 from engine.catalog import gpu as gpu
 from engine.catalog import link as link
 from engine.catalog import node as node
@@ -354,13 +355,16 @@ def _as_gpu(value: Gpu | str) -> Gpu:
 
 
 def model(name: str) -> Model:
-    """A model of the catalogue, by its key or by a name that people use for it; or one of your own, by the
-    path of its config.json, or of a TOML file with the catalogue's keys.
+    """A model of the catalogue, by its key or by a name that people use for it; or one of your own: the path
+    of its config.json (or of the folder that holds it) or of a TOML file with the catalogue's keys, or the
+    text of a config.json itself.
 
     >>> shape = engine.model("deepseek-v3")
     >>> shape.depth, shape.hidden, shape.experts, shape.top_k
     >>> engine.model("meta-llama/Llama-3.1-8B-Instruct").key
     """
+    if str(name).lstrip().startswith("{"):
+        return config_json.model(str(name))
     path = Path(name)
     if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
         return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")

@@ -45,7 +45,9 @@ class Parser(argparse.ArgumentParser):
 
 def _add_model(parser):
     one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--model", help="a key of the catalogue; the command models lists them")
+    one.add_argument(
+        "--model", help="a key or a usual name, which the command models lists, or the path of a config.json"
+    )
     one.add_argument("--model-file", metavar="FILE", help="a model of your own: its config.json, or TOML")
 
 

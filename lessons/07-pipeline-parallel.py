@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.base.types import Real
-from engine.catalog import gpu, model, models, modern
+from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
 from engine.executed import pipeline_schedules
 from engine.mechanism import memory, pipeline, placement
@@ -22,15 +22,13 @@ sent = placement.wire_bytes(work, axes, innermost=0, fabric=placement.LeafNetwor
 stage_bytes = placement.messages(work, axes).stage_bytes  # one message between two stages
 
 
-def run_405b(
-    gpus: int = 16384, schedule: str = "interleaved", interleave: int = 4, zero: int = 2
-) -> Estimate:
+def run_405b(gpus: int = 16384, schedule: str = "interleaved", interleave: int = 4) -> Estimate:
     """The run of 405B with TP 8 and PP 16."""
     return layout.estimate(
         llama_405b,
         layout.machine(h100),
         layout.Job(global_batch=2048, seq=8192, software=modern(context="gather")),
-        layout.Layout(gpus=gpus, tp=8, pp=16, zero=zero, schedule=schedule, interleave=interleave),
+        layout.Layout(gpus=gpus, tp=8, pp=16, zero=2, schedule=schedule, interleave=interleave),
     )
 
 
@@ -136,6 +134,37 @@ one_f_one_b_grows_s = unit_step_s("1f1b", message_s=0.001) - unit_step_s("1f1b")
 idle_in_step = played("zb-h2", stages=8, micro_batches=32, in_step=1)["bubble"]
 # the bubble with four chunks and 16 micro-batches
 interleaved_bubble = pipeline.bubble_share(stages=16, micro_batches=16, chunks=4, key="interleaved")
+# the run of 405B as the timeline plays it, with messages that nothing hides
+with_messages = played(
+    "interleaved",
+    stages=16,
+    micro_batches=16,
+    chunks=4,
+    forward_s=stage_forward_s,
+    input_s=stage_forward_s,
+    weight_s=stage_forward_s,
+    message_s=stage_bytes / link("ib-ndr").bytes_per_s,
+)
+# seconds of the weight gradients of a stage: ZB-H1 waits for 15 (F + B - 2W)
+stage_weight_s = (
+    3 * stage_forward_s - run_405b(schedule="zb-h1", interleave=1).time_s["pipeline_bubble"] / 15
+) / 2
+# their share of a backward pass
+weight_share = stage_weight_s / (2 * stage_forward_s)
+
+
+def zb_idle(key: str) -> float:
+    """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
+    return played(
+        key,
+        stages=16,
+        micro_batches=16,
+        forward_s=stage_forward_s,
+        input_s=2 * stage_forward_s - stage_weight_s,
+        weight_s=stage_weight_s,
+    )["bubble"]
+
+
 # the bubble's share in the estimate of 405B
 bubble_405b = run_405b().time_s["pipeline_bubble"] / run_405b().step_s
 rate_405b = run_405b().model_flops_per_gpu_per_s()  # the model's FLOP/s of each GPU

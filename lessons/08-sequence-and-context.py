@@ -7,15 +7,12 @@ from engine.executed import tensor
 from engine.mechanism import context_parallel, flops, interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Layout
-from engine.validation import accuracy
 
 llama_405b = model("llama3.1-405b")  # Llama 3 405B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
 gpt3 = model("gpt3-175b")  # GPT-3
 h100 = gpu("h100-sxm")  # an H100
-# the engine against measured peaks of memory
-peaks = next(each for each in accuracy.goals() if each.what == "peak memory of training")
 nvlink = link("nvlink4")  # its NVLink
 card = link("ib-ndr")  # one card of InfiniBand NDR
 zigzag = context_parallel.ZIGZAG  # each rank has a block from the front and one from the back
@@ -27,6 +24,11 @@ def layer_bytes(seq: int, context: int = 1) -> float:
     return memory.layer_activation_bytes(
         llama_405b, seq, micro_batch=1, tensor=8, context=context, sequence_parallel=1
     )
+
+
+def stage_bytes(seq: int) -> float:
+    """The same for the fullest stage of 16: eight of its 126 layers, sixteen micro-batches under way."""
+    return 8 * 16 * layer_bytes(seq)
 
 
 def alone_bytes(tensor: int) -> float:
@@ -169,6 +171,8 @@ def design(tp: int, cp: int, pp: int = 1, zero: int = 3) -> Estimate:
         layout.Layout(gpus=64, tp=tp, pp=pp, cp=cp, zero=zero, recompute="full"),
     )
 
+
+linear_state_bytes = model("qwen3.5-397b-a17b").layers[0].attention.state_bytes  # a linear layer's state
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # the FLOPs of a token at 131,072 over those at 8,192

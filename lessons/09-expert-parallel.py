@@ -8,7 +8,6 @@ from engine.base import units
 from engine.catalog import gpu, link, model, models, modern, node, recipe
 from engine.catalog.hardware import Link
 from engine.executed import executed_experts, routing
-from engine.executed.executed_experts import ExecutedLayer
 from engine.mechanism import compute, experts, flops, matmul, memory, shape
 from engine.mechanism.experts import Copies, ExpertLayerTime, ExpertNode
 from engine.step import layout
@@ -92,18 +91,6 @@ nvlink = link("nvlink4")  # NVLink of an H100
 card = link("ib-ndr")  # one card of InfiniBand NDR
 
 
-def executed(ranks: int) -> ExecutedLayer:
-    """64 tokens and 16 experts, executed."""
-    return executed_experts.execute(
-        tokens=np.ones((64, 4)),
-        gradient=np.ones((64, 4)),
-        choices=np.array([[(5 * t + 8 * c) % 16 for c in range(2)] for t in range(64)]),
-        gates=np.ones((64, 2)),
-        experts=executed_experts.Experts(np.ones((16, 4, 4)), np.ones((16, 4, 4))),
-        ranks=ranks,
-    )
-
-
 def counted_copies(node_limit: int, once: bool) -> tuple[float, ...]:
     """Copies of a token, counted over 64 ranks."""
     return executed_experts.counted_copies(
@@ -123,6 +110,7 @@ def copies(ep: int, node_limit: int, once: bool) -> Copies:
     return experts.copies(top_k=8, experts=256, ep=ep, per_node=8, node_limit=node_limit, once=once)
 
 
+nemotron_choices = model("nemotron-3-super").top_k  # experts that a token of Nemotron 3 Super takes
 all_experts = models.moe_layers(deepseek) * 256  # experts of DeepSeek-V3 in all layers
 # their parameters, on each of 1,024 GPUs
 experts_on_each = all_experts * models.expert_parameters(deepseek) / 1024

@@ -17,7 +17,6 @@ from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAt
 
 STATE_BYTES, CONVOLVED_BYTES = 4.0, 2.0  # a value of a recurrent state, and of a convolution's last inputs
 CHUNK = 64.0  # tokens that a kernel of linear attention multiplies at once
-INDEX_KEY_BYTES = 2.0  # a value of an indexer's key, where the cache has 16 bits; 1 and a scale in 8 bits
 
 
 class Work(NamedTuple):
@@ -266,6 +265,53 @@ class StateSpace(Mixer):
         moved = CONVOLVED_BYTES * (3.0 * self.inner + 2.0 * self.groups * n)
         states = 2.0 * STATE_BYTES * self.inner * n / CHUNK
         return Work(seq * a_token, seq * (moved + states))
+
+
+@dataclass(frozen=True)
+class ShortConvolution(Mixer):
+    """A gated convolution over the latest few tokens (LFM2, arXiv:2511.23404): one matrix gives what is
+    convolved and two gates, another brings the result back."""
+
+    hidden: int
+    convolution: int = 3
+    extra_params: int = 0
+
+    heads = 1
+    kv_heads = 1
+    key_heads = 1
+    head_dim = 0
+    qk_dim = 0
+    value_dim = 0
+
+    def __post_init__(self) -> None:
+        if not check.is_trusted():
+            check.whole(hidden=self.hidden, convolution=self.convolution)
+
+    @property
+    def state_bytes(self) -> Real:
+        """The last inputs of the convolution."""
+        return CONVOLVED_BYTES * self.hidden * (self.convolution - 1)
+
+    @property
+    def projections(self) -> tuple[Projection, ...]:
+        """Into what is convolved and both gates; out."""
+        into = Projection(self.hidden, 3 * self.hidden, *COLUMN, casts_input=0.0)
+        return (into, Projection(self.hidden, self.hidden, *ROW))
+
+    @property
+    def parameters(self) -> Real:
+        """Matrices and the convolution."""
+        return self.matrices + self.convolution * self.hidden + self.extra_params
+
+    def decoding(self, context: Real, value_bytes: Real = 2.0) -> Work:
+        """One new token: its window is read and moved on by one, gated twice."""
+        moved = 2.0 * CONVOLVED_BYTES * self.hidden * self.convolution
+        return Work(2.0 * self.hidden * (self.convolution + 1) + 0.0 * context, moved)
+
+    def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
+        """A whole sequence: three values of a channel are read, one is written."""
+        a_token = 2.0 * self.hidden * (self.convolution + 1)
+        return Work(seq * a_token, seq * 4.0 * CONVOLVED_BYTES * self.hidden)
 
 
 # -- attention over what an indexer picks --------------------------------------------------------------------

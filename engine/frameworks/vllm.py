@@ -326,7 +326,7 @@ class Vllm(ServerCommand):
 
     def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
         """The run's peak where the tower reads too, and by how much it may be less and more."""
-        tower = pictures.tower_of(model.key)
+        tower = model.tower
         if tower is None or not s.pictures:
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
@@ -338,7 +338,7 @@ class Vllm(ServerCommand):
 
     def tower(self, s: Server, model: Model) -> float:
         """Bytes of the tower that are not counted with the layers; below 0 where it is not loaded."""
-        tower = pictures.tower_of(model.key)
+        tower = model.tower
         params = float(model.extra_params)
         if tower is None:
             return 0.0

@@ -7,7 +7,7 @@ context and data ranks of a stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,10 @@ from engine.mechanism import adapters, compute, flops, memory, offload
 from engine.mechanism.adapters import Adapter
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
-from engine.mechanism.matmul import Chip, chip
+from engine.mechanism.matmul import Chip, chip, supported_precision
 from engine.mechanism.memory import BY_MODULE, FULL, NO_RECOMPUTE, SELECTIVE, recompute_of
 from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.mechanism.shape import shape
 from engine.step import legality
 from engine.step.legality import Facts, divisors
@@ -34,7 +35,6 @@ from engine.step.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, s
 
 if TYPE_CHECKING:
     from engine.calibration.constants import Calibration
-    from engine.catalog.models import Model
 
 DEFAULT_RECIPE = "bf16-adam"
 PRECISIONS = legality.TRAINED
@@ -64,6 +64,19 @@ class Job:
     imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
     adapter: Adapter | None = None  # what alone is trained; None for the whole model
+
+    if TYPE_CHECKING:  # what may be given is wider than what is kept: also the key of a program
+
+        def __init__(
+            self,
+            global_batch: int,
+            seq: int,
+            recipe: Recipe | None = None,
+            software: TrainingSoftware | str = ...,
+            imbalance: float = IMBALANCE,
+            mtp: int = 0,
+            adapter: Adapter | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if isinstance(self.software, str):
@@ -156,10 +169,12 @@ class Machine:
         nic_bytes_per_s: float | None = None,
         oversubscription: float = 1.0,
     ) -> Machine:
-        """A GPU of the catalogue (or its key), in a node and behind NICs of your choice.
+        """A GPU of the catalogue (or its key), or your own, in a node and behind NICs of your choice.
 
-        ``nic_bytes_per_s`` is one way and per GPU; ``oversubscription`` 2 halves what the network between
-        nodes carries. A precision for which the GPU has no units is a ValueError.
+        Your own is one of the catalogue with other figures (``replace(engine.gpu("h100-sxm"), tdp_w=500.0)``)
+        and reaches the same shares of its peaks. ``nic_bytes_per_s`` is one way and per GPU;
+        ``oversubscription`` 2 halves what the network between nodes carries. A precision for which the GPU
+        has no units is a ValueError.
 
         >>> machine = engine.Machine.of("h100-sxm", precision="fp8")
         >>> machine.peak_flops_per_s, machine.chip.matmul_flops_per_s
@@ -170,7 +185,7 @@ class Machine:
                 f"nic_bytes_per_s must be at least {LEAST_NIC_BYTES_PER_S:,.0f} bytes a second (a NIC of "
                 f"400 Gb/s has 50,000,000,000), got {nic_bytes_per_s:g}"
             )
-        return machine(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+        return of_gpu(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -202,6 +217,35 @@ def machine(
         chip(gpu, precision, calibration),
         wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration),
     )
+
+
+def of_gpu(
+    gpu: Gpu,
+    precision: str = "bf16",
+    gpus_per_node: int | None = None,
+    nic_bytes_per_s: float | None = None,
+    oversubscription: float = 1.0,
+) -> Machine:
+    """A GPU of the catalogue, or one's own, in one precision. One's own reaches the same shares of its peaks
+    as the GPU whose key it has, and less under a lower power limit."""
+    if gpu.key not in catalog.all_gpus():
+        raise ValueError(f"gpu must have the key of a GPU of the catalogue that it is like, got {gpu.key!r}")
+    like = catalog.gpu(gpu.key)
+    if gpu == like:
+        return machine(gpu, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+    gpu.peak_flops_per_s(precision)
+    peak = supported_precision(like, precision)
+    faster = getattr(gpu, f"{peak}_flops_per_s") / getattr(like, f"{peak}_flops_per_s")
+    wider = gpu.hbm_bytes_per_s / like.hbm_bytes_per_s
+    held = chip(replace(like, tdp_w=gpu.tdp_w), precision)
+    net = wires(
+        like,
+        gpus_per_node or gpu.gpus_per_node,
+        nic_bytes_per_s or gpu.nic_bytes_per_s,
+        oversubscription,
+        link_bytes_per_s=gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None,
+    )
+    return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
 
 
 # -- legality ------------------------------------------------------------------------------------------------

@@ -219,6 +219,79 @@ def test_a_config_json_gives_the_catalogues_model(name):
     assert alike[0] == alike[1]
 
 
+STRANGERS = json.loads(Path(__file__).with_name("strangers.json").read_text(encoding="utf-8"))
+
+
+@in_one_test("name", STRANGERS)
+def test_a_file_of_a_model_that_is_not_in_the_catalogue_gives_its_parameters(name):
+    """Held against the library's own class, built from the same file (transformers 5.24), and where it has
+    none against what the maker says (EXAONE 4.5 of 33B, Step 3.7, Ring-mini)."""
+    row = STRANGERS[name]
+    found = config_json.model(json.dumps(row["config"]))
+    counted = row["total"] % 10**6 > 0
+    assert found.total_params == pytest.approx(row["total"], rel=1e-3 if counted else 0.025)
+    assert found.active_params <= found.total_params
+
+
+@in_one_test(
+    "name, changes, words",
+    [
+        ("XiaomiMiMo/MiMo-V2-Flash", {"moe_layer_freq": [1] * 47}, ("moe_layer_freq", "48 layers", "got 47")),
+        ("XiaomiMiMo/MiMo-V2-Flash", {"hybrid_layer_pattern": [2] * 48}, ("hybrid_layer_pattern", "got 2")),
+        ("XiaomiMiMo/MiMo-V2-Flash", {"swa_v_head_dim": -128}, ("swa_v_head_dim", "at least 1")),
+        ("zai-org/GLM-5.2", {"indexer_types": ["full"] * 3}, ("indexer_types", "78 layers", "got 3")),
+        ("zai-org/GLM-5.2", {"mlp_layer_types": ["thin"] * 78}, ("mlp_layer_types", "got thin")),
+        ("zai-org/GLM-5.2", {"index_topk": -1}, ("index_topk", "at least 1", "got -1")),
+        ("zai-org/GLM-5.2", {"max_position_embeddings": -5}, ("max_position_embeddings", "above 0", "got -5")),
+        ("zai-org/GLM-5.2", {"n_routed_experts": None}, ("no num_local_experts", "n_routed_experts")),
+        ("MiniMaxAI/MiniMax-M3", {"block_configs": [{"ffn": 1}]}, ("block_configs", "not read")),
+        ("MiniMaxAI/MiniMax-M3", {"talker_config": {"hidden_size": 1}}, ("talker_config", "not read")),
+        ("MiniMaxAI/MiniMax-M3", {"moe_layer_freq": 2}, ("moe_layer_freq", "1 or a list", "got 2")),
+        ("MiniMaxAI/MiniMax-M3", {"type_vocab_size": 2}, ("type_vocab_size", "encoders")),
+        ("Qwen/Qwen3.5-9B", {"layer_types": [["full_attention"]] * 32}, ("layer_types", "full_attention")),
+        ("LiquidAI/LFM2.5-8B-A1B", {"conv_L_cache": 0}, ("conv_L_cache", "at least 1", "got 0")),
+    ],
+)
+def test_a_strangers_contradiction_is_one_line_that_names_the_key(name, changes, words):
+    config = json.loads(json.dumps(STRANGERS[name]["config"]))
+    config.get("text_config", config).update(changes)
+    with refused(*words):
+        config_json.model(json.dumps(config))
+
+
+@in_one_test(
+    "name, part, changes, words",
+    [
+        ("mistralai/Voxtral-Mini-3B-2507", "audio_config", {"model_type": "ears"}, ("audio_config.model_type",)),
+        ("mistralai/Voxtral-Mini-3B-2507", "audio_config", {"num_hidden_layers": 0}, ("encoder_layers",)),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"model_type": "eyes"}, ("vision_config.model_type", "eyes")),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"depth": None}, ("vision_config has no depth",)),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"hidden_size": -1}, ("hidden_size", "from 1", "got -1")),
+    ],
+)
+def test_a_wrong_tower_is_named(name, part, changes, words):
+    config = json.loads(json.dumps(STRANGERS[name]["config"]))
+    config[part].update(changes)
+    if part == "vision_config" and "model_type" in changes:
+        config[part]["hidden_size"] = 2048  # a share of the model that cannot be guessed
+    with refused(*words):
+        config_json.model(json.dumps(config))
+
+
+def test_what_a_key_tells_of_a_layer_is_in_its_groups():
+    mimo = config_json.model(json.dumps(STRANGERS["XiaomiMiMo/MiMo-V2-Flash"]["config"]))
+    full, windowed = mimo.layers[0], mimo.layers[1]
+    assert (full.attention.kv_heads, windowed.attention.kv_heads) == (4, 8)
+    assert (full.attention.qk_dim, full.attention.value_dim) == (192, 128)
+    assert full.attention.cached == 4 * (192 + 128) and windowed.window.tokens == 128
+    liquid = config_json.model(json.dumps(STRANGERS["LiquidAI/LFM2.5-8B-A1B"]["config"]))
+    assert liquid.state_bytes_per_sequence == 18 * 2 * 2048 * 2
+    assert liquid.cache_bytes_per_token() == 6 * 2 * 8 * 64 * 2
+    glm = config_json.model(json.dumps(STRANGERS["zai-org/GLM-5.2"]["config"]))
+    assert sum(g.count for g in glm.layers if g.attention.indexer) == 21  # 57 of 78 reuse what these picked
+    assert glm.mtp_modules == 1
+
+
 # -- bad files -----------------------------------------------------------------------------------------------
 QWEN, NEMOTRON, KIMI = (
     "Qwen/Qwen3.5-35B-A3B",
