@@ -118,12 +118,13 @@ def test_every_configuration_is_read():
 
 # -- ms-swift ------------------------------------------------------------------------------------------------
 def test_ms_swift_s_defaults():
-    """LoRA of rank 8 on all linear layers, batches of 1 up to 16 a step, checkpoints (swift/arguments)."""
+    """LoRA of rank 8 with dropout on all linear layers, batches of 1 up to 16 a step, checkpoints
+    (swift/arguments)."""
     key, layout, job = of(
         "NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct --max_length 2048", gpus=None
     )
     assert (key, layout.gpus, job.global_batch, layout.recompute) == ("ms_swift", 2, 16, "full")
-    assert job.adapter == Adapter(8)
+    assert job.adapter == Adapter(8, dropout=0.05)
 
 
 def test_ms_swift_s_deepspeed_by_name():
