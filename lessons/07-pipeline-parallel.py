@@ -180,7 +180,7 @@ weight_share = stage_weight_s / (2 * stage_forward_s)
 
 def zb_idle(key: str) -> float:
     """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
-    return played(
+    return float(played()
         key,
         stages=16,
         micro_batches=16,
