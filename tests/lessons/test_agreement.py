@@ -143,7 +143,7 @@ def test_a_rate_of_its_own_would_be_found(monkeypatch):
 def passes_at_an_mfu(expression: str) -> list[str]:
     """Calls that time a forward or backward pass at a share of the peak that is an average of steps."""
     found = []
-    for call in ast.walk(ast.parse(expression.strip(), mode="eval")):
+    for call in ast.walk(ast.parse(expression.strip())):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
             inner = {node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute)}

@@ -43,7 +43,9 @@ SAYS = {
     "03-interconnect.md": {
         "nearly double the step": lambda home, now: 1.7 < number(now, "step") / number(home, "step") < 2,
         "number all ranks across the nodes": lambda home, now: number(now, "step") > 2 * number(home, "step"),
-        "they cross between nodes": lambda home, now: now.shows == 3 and home.times().data < home.times().tensor,
+        "they cross between nodes": lambda home, now: (
+            now.shows == 3 and home.times().data < home.times().tensor
+        ),
     },
     "04-data-parallel.md": {
         "buckets of 96 MiB": lambda home, now: 0.4 < exposed_s(now) / exposed_s(home) < 0.6,
