@@ -85,10 +85,10 @@ def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
     )
 
 
-def legal_ranks(of: Model) -> str:
-    """The numbers of tensor ranks, up to 16, that divide a model's heads."""
-    legal = (t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t))
-    return ", ".join(f"{t}" for t in legal)
+def legal(of: Model) -> str:
+    """The numbers of tensor ranks, up to 16, over which a model's heads can be shared out."""
+    found = [t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t)]
+    return ", ".join(str(ranks) for ranks in found)
 
 
 # -- what single sentences say -------------------------------------------------------------------------------

@@ -175,17 +175,17 @@ def design(tp: int, cp: int, pp: int = 1, zero: int = 3) -> Estimate:
 linear_state_bytes = model("qwen3.5-397b-a17b").layers[0].attention.state_bytes  # a linear layer's state
 
 
-def hidden_for(of: Model, wire: Link) -> float:
-    """Tokens on a rank from which a model's attention hides the ring."""
+def of_model(of: Model, wire: Link) -> float:
+    """Tokens on a rank from which a model's attention hides the ring, start-ups left out."""
     return hidden_from(of.heads, of.kv_heads, wire=wire, head_dim=of.head_dim)
 
 
-def ring_bytes_of(of: Model) -> float:
-    """What a rank of eight sends around the ring in a layer of a model."""
+def ring_of(of: Model) -> float:
+    """What each of eight ranks sends around the ring in a layer of a model."""
     return ring_bytes(ranks=8, kv_heads=of.kv_heads, head_dim=of.head_dim)
 
 
-def ulysses_bytes_of(of: Model) -> float:
+def ulysses_of(of: Model) -> float:
     """The same for Ulysses."""
     return ulysses_bytes(heads=of.heads, kv_heads=of.kv_heads, head_dim=of.head_dim)
 
@@ -193,6 +193,10 @@ def ulysses_bytes_of(of: Model) -> float:
 def ring_over_ulysses(of: Model) -> float:
     """The first over the second."""
     return context_parallel.ring_over_ulysses(ranks=8, heads=of.heads, kv_heads=of.kv_heads)
+
+
+# the share of its time for which a rank of eight works, with contiguous blocks
+busy_of_eight = context_parallel.ring_busy_share(ranks=8, block=16384, order=contiguous)
 
 
 # -- what single sentences say -------------------------------------------------------------------------------
@@ -212,5 +216,3 @@ contiguous_busy = context_parallel.ring_busy_share(ranks=3, block=4, order=conti
 attention_of_eight_s = attention_s(mean_pairs(ranks=8, block=16384), heads=64)
 state_70b = memory.state_bytes(models.parameters(llama_70b))  # training state of Llama 3 70B
 state_on_64 = memory.state_bytes(models.parameters(llama_70b)) / 64  # that state on each of 64 GPUs
-# the share of time in which eight ranks work, with contiguous blocks
-busy_of_eight = context_parallel.ring_busy_share(ranks=8, block=16384, order=contiguous)

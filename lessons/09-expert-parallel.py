@@ -1,5 +1,6 @@
 """The numbers of lesson 09, Expert parallel."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -152,33 +153,18 @@ design_experts = 48 * 8 * 3 * 4096 * 2048  # the design's experts, on each GPU
 design_rest = 48 * 4 * 4096**2 + 48 * 3 * 4096 * 2048 + 2 * 128256 * 4096  # the design's other parameters
 
 
-def as_trained_on(ep: int) -> ExpertLayerTime:
-    """An expert layer as DeepSeek-V3 was trained, on so many H800s."""
-    return expert_layer(ep, at=h800s, node_limit=4, once=True, fp8=True)
-
-
-def dispatched(ep: int) -> float:
-    """Values that the tokens of one of so many ranks bring to the ranks that they visit."""
-    return experts.visited(top_k=8, experts=256, ep=ep, per_node=8, node_limit=4) * 4096 * 7168
-
-
 def active_share(of: Model) -> float:
     """The share of a model's parameters that a token uses."""
     return models.active_parameters(of) / models.parameters(of)
 
 
-def fullest_over_mean(way: int, steps: int) -> float:
-    """Rows of the fullest of those eight experts over the mean."""
-    return routing.imbalance(routed(way, steps)["load"], experts=8)
+def dropped_share(load: Sequence[float]) -> float:
+    """The choices that do not fit, with room for 160 rows at each expert."""
+    return routing.dropped_share(load, capacity_rows=160)
 
 
-def dropped_after(way: int, steps: int) -> float:
-    """The share of choices that 160 rows of room for each do not take."""
-    return routing.dropped_share(routed(way, steps)["load"], capacity_rows=160)
-
-
-def of_the_peak(rows: int) -> float:
-    """What share of an H100's peak these 32 experts reach."""
+def share_of_peak(rows: int) -> float:
+    """The share of an H100's peak that 32 experts of DeepSeek-V3 reach with so many rows each."""
     return experts.share_of_peak(
         rows,
         local=32,
@@ -192,6 +178,7 @@ def of_the_peak(rows: int) -> float:
 
 # -- what single sentences say -------------------------------------------------------------------------------
 wires_8_s = experts.wires_s(expert_layer(ep=8))  # seconds on wires with the experts of a layer on eight GPUs
+wires_256_s = experts.wires_s(expert_layer(ep=256))  # … on 256 GPUs
 wires_32_s = experts.wires_s(expert_layer(ep=32))  # seconds on wires with the experts of a layer on 32 GPUs
 # experts' training state on each of 32 GPUs
 state_on_32 = experts.held_bytes(deepseek, ep=32) * recipe("bf16-adam").bytes_per_param / 2
@@ -225,4 +212,3 @@ each_choice_s = experts.wires_s(expert_layer(ep=16, node_limit=2))
 once_a_node_s = experts.wires_s(expert_layer(ep=16, node_limit=2, once=True))
 # memory of an H100 that the design leaves
 left_bytes = h100.hbm_bytes - (4 + 12 / 8) * design_experts - 16 * design_rest / 64
-wires_256_s = experts.wires_s(expert_layer(ep=256))  # the same with the experts of a layer on 256 GPUs

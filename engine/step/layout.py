@@ -19,7 +19,7 @@ from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import adapters, compute, flops, memory, offload
+from engine.mechanism import adapters, compute, flops, memory, offload, seeing
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip, supported_precision
 from engine.mechanism.memory import BY_MODULE, FULL, NO_RECOMPUTE, SELECTIVE, recompute_of
@@ -205,6 +205,8 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
     legality.require_mixers(model, a.tp, a.cp)
     if job.adapter:
         adapters.require(model, job.adapter)
+    if job.pictures:
+        seeing.require(model, job.pictures, job.seq, {"tp": a.tp, "pp": a.pp, "cp": a.cp})
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)
@@ -303,8 +305,11 @@ class Estimate(printing.Printed):
     @property
     def band_s(self) -> tuple[float, float]:
         """An 80 % band of the step time: the 10th and 90th percentile over published runs of this GPU's
-        generation that were not used for fitting; over all generations where there are too few."""
+        generation that were not used for fitting; over all generations where there are too few, and wider
+        where something lies outside of them (but an MFU that none reached, which takes long to find)."""
         low, high = bands.step(self.at.gpu.key, self.model.experts > 0)
+        if self._outside():
+            low, high = bands.beyond("step", (low, high))
         step_s = self.terms.step_s
         return step_s * low, step_s * high
 
@@ -319,9 +324,17 @@ class Estimate(printing.Printed):
     def extrapolates(self) -> tuple[str, ...]:
         """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
         generation was measured, ``mfu`` where none reached as much."""
+        outside = self._outside()
+        seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
+        if seen and self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
+            outside.append("mfu")
+        return tuple(outside)
+
+    def _outside(self) -> list[str]:
+        """What ``extrapolates`` names, but for the MFU."""
         seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
         if not seen:
-            return ("gpu",)
+            return ["gpu"]
         a = self.layout
         outside = [name for name in bands.SPANS if not seen[name][0] <= getattr(a, name) <= seen[name][1]]
         if self.at.precision not in seen["precision"]:
@@ -332,11 +345,11 @@ class Estimate(printing.Printed):
             outside.append("offload")
         if self.job.adapter:
             outside.append("adapter")
-        if self.model.mixes:  # linear attention and its like, whose kernels were not measured
+        if self.job.pictures:
+            outside.append("pictures")
+        if self.model.mixes and models.has_untimed(self.model):  # kernels of which no timing was found
             outside.append("attention")
-        if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
-            outside.append("mfu")
-        return tuple(outside)
+        return outside
 
     @property
     def fits(self) -> bool:
@@ -366,7 +379,14 @@ class Estimate(printing.Printed):
         found = float(flops.training_flops_per_token(size, float(self.job.seq), causal))
         if self.job.adapter:
             found -= float(adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params))
-        return found
+        return found + self._seen_flops_per_token
+
+    @property
+    def _seen_flops_per_token(self) -> float:
+        """FLOPs of the tower that reads pictures, shared among all tokens."""
+        if not self.job.pictures:
+            return 0.0
+        return float(seeing.flops_per_sequence(self.model, self.job.pictures)) / self.job.seq
 
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
         """Model FLOPs per GPU and second, counting causal attention as causal or over the whole sequence
@@ -411,7 +431,8 @@ class Estimate(printing.Printed):
             hardware = hardware - adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params)
         if self.job.mtp:
             hardware = hardware + self.job.mtp * flops.mtp_flops_per_token(size, seq, causal)
-        return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+        hardware = float(hardware) + self._seen_flops_per_token
+        return hardware * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
 
     @property
     def time_s(self) -> dict[str, float]:

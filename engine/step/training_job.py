@@ -12,6 +12,7 @@ from engine.catalog.recipes import Recipe
 from engine.catalog.software import TrainingSoftware
 from engine.mechanism.adapters import Adapter
 from engine.mechanism.experts import IMBALANCE
+from engine.mechanism.seeing import Pictures
 
 
 def whole(name: str, value, at_least: int = 1) -> None:
@@ -29,6 +30,7 @@ class Job:
     catalogue, or one that ``engine.software`` gave, with what you change in it. ``imbalance`` is the fullest
     expert rank's load over the mean. ``mtp`` multi-token prediction modules add a layer, a projection and a
     loss each. With an ``adapter`` (LoRA) the model is frozen, and the recipe's bytes are the adapter's.
+    ``pictures`` are among the tokens of a sequence; a tower reads them first.
 
     >>> recipe = engine.recipe("fp8-lm")
     >>> mine = engine.software("megatron-core-0.8", loss="fused")
@@ -43,6 +45,7 @@ class Job:
     imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
     adapter: Adapter | None = None  # what alone is trained; None for the whole model
+    pictures: Pictures | None = None  # among the tokens, for a model with a tower that reads them
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept: also the key of a program
 
@@ -55,6 +58,7 @@ class Job:
             imbalance: float = IMBALANCE,
             mtp: int = 0,
             adapter: Adapter | None = None,
+            pictures: Pictures | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -66,6 +70,8 @@ class Job:
         if not isinstance(self.software, TrainingSoftware):
             raise ValueError(f"software must be a program that trains, or its key, got {self.software!r}")
         check.between(1, 1000, imbalance=self.imbalance)
+        if self.pictures is not None and not isinstance(self.pictures, Pictures):
+            raise ValueError(f"pictures must be an engine.Pictures, or None, got {self.pictures!r}")
         if self.adapter is not None:
             if not isinstance(self.adapter, Adapter):
                 raise ValueError(f"adapter must be an engine.Adapter, or None, got {self.adapter!r}")
