@@ -8,6 +8,7 @@ throughout. A bad argument is a ValueError that names the argument, its value an
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -367,7 +368,7 @@ def model(name: str) -> Model:
     if str(name).lstrip().startswith("{"):
         return config_json.model(str(name))
     path = Path(name)
-    if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
+    if path.suffix in (".json", ".toml") or os.path.isfile(path / "config.json"):  # no name is too long
         return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")
     return catalog.model(name)
 
