@@ -205,10 +205,12 @@ CONFIGS = {
 @QUICK
 @given(launches("hugging_face", tuple(CONFIGS)))
 def test_deepspeed_s_json_with_the_trainer_s_arguments(one):
-    """Liger chooses the chunks of a loss itself, by what a micro-batch holds."""
+    """Liger chooses the chunks of a loss itself, by what a micro-batch holds, and brings kernels of its own
+    for norms and activation functions."""
     if one.job.software.loss == "chunked":
         tokens = one.layout.micro_batch * one.job.seq // one.layout.cp
-        by = replace(one.job.software, loss_chunks=hugging_face.liger_chunks(one.model, tokens))
+        chunks = hugging_face.liger_chunks(one.model, tokens)
+        by = replace(one.job.software, loss_chunks=chunks, kernels="compiled", written_out=False)
         one = replace(one, job=replace(one.job, software=by))
     run = planned.run_of(one, one.layout)
     texts = {
