@@ -761,7 +761,7 @@ class Ends(NamedTuple):
     at_layers: Real
 
 
-class Gathered(NamedTuple):
+class GatheredWeights(NamedTuple):
     """Bytes that are on a GPU while a layer is computed whose weights ZeRO 3 shards."""
 
     layer: Real  # where it is computed: its weights, and its gradients
@@ -769,7 +769,7 @@ class Gathered(NamedTuple):
     ends: Ends | None
 
 
-def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> Gathered:
+def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> GatheredWeights:
     """What is gathered and summed, by the software.
 
     FSDP with a weight each gathers a layer into a buffer and copies it from there, and gathers the next one
@@ -788,7 +788,7 @@ def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> Gathered:
         two_layers = 2.0 * (recipe.weight_bytes * mine.params + mine.frozen_bytes)
         end_bytes, trained = job.adapter.rest_bytes, mine.params
     if not by.fsdp and not by.frees_gradients:
-        return Gathered(two_layers, 0.0, None)
+        return GatheredWeights(two_layers, 0.0, None)
     gradients = weight_bytes * trained
     if by.fsdp == "each":
         summed = 4.0 * trained if by.reduces_wide else gradients
@@ -800,10 +800,10 @@ def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> Gathered:
         layer, apart = gradients, ops.maximum(two_layers / 2.0, live * end_bytes)
     head = shape.last_stage_params / a.tp
     if not by.gathers_ends:
-        return Gathered(layer, apart, Ends(end_bytes * head, 0.0))
+        return GatheredWeights(layer, apart, Ends(end_bytes * head, 0.0))
     both = ops.where(alone, shape.embedding_params + shape.head_params, shape.last_stage_params) / a.tp
     sums = 0.0 if job.adapter else weight_bytes * head
-    return Gathered(layer, apart, Ends(end_bytes * both, end_bytes * both + sums))
+    return GatheredWeights(layer, apart, Ends(end_bytes * both, end_bytes * both + sums))
 
 
 class Adapted(NamedTuple):
