@@ -8,6 +8,7 @@ throughout. A bad argument is a ValueError that names the argument, its value an
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -386,7 +387,7 @@ def model(name: str) -> Model:
     path = Path(name)
     if len(name) > LONGEST_NAME:
         raise ValueError(f"name must be a key of the catalogue or a path, got {name[:80]!r} …")
-    if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
+    if path.suffix in (".json", ".toml") or os.path.isfile(path / "config.json"):
         return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")
     return catalog.model(name)
 
