@@ -93,10 +93,8 @@ def hung(call: int) -> dict:
 
 def recorded_as(rank: int, call: int) -> str:
     """What a rank's dump says of a call."""
-    entries = hung_step["ranks"][rank]["entries"]
-    if call > len(entries):
-        return "no entry"
-    return "done" if entries[call - 1]["retired"] else "waiting"
+    said = ["done" if entry["retired"] else "waiting" for entry in hung_step["ranks"][rank]["entries"]]
+    return said[call - 1] if call <= len(said) else "no entry"
 
 
 def last_enqueued(rank: int) -> int:

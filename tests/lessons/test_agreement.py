@@ -245,7 +245,7 @@ def test_the_70b_on_64_gpus_holds_on_both_pages_what_the_engine_says():
     """Lesson 01's sum, lesson 05's, and the estimate: each is the one before and what is said to be added."""
     one, five = Lesson("01-why-distributed.md"), Lesson("05-fsdp-and-zero.md")
     ours = one.value("a_64th + stored_inputs + max(one_layer, logits) + memory.FRAMEWORK_BYTES")
-    by_hand, layers = (five.value(name) for name in ("by_hand_70b", "layers_70b"))
+    by_hand, layers = five.value("by_hand_70b"), five.value("layers_70b")
     rebuilt = five.value("memory.layer_activation_bytes(llama_70b, seq=8192, micro_batch=1)")
     assert by_hand - 2 * layers - rebuilt == pytest.approx(ours, rel=1e-9)
     assert five.value("envelope").terms.total_bytes == pytest.approx(by_hand - layers, rel=2e-3)
