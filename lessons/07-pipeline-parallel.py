@@ -180,15 +180,16 @@ weight_share = stage_weight_s / (2 * stage_forward_s)
 
 def zb_idle(key: str) -> float:
     """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
-    found = played(
-        key,
-        stages=16,
-        micro_batches=16,
-        forward_s=stage_forward_s,
-        input_s=2 * stage_forward_s - stage_weight_s,
-        weight_s=stage_weight_s,
+    return float(
+        played(
+            key,
+            stages=16,
+            micro_batches=16,
+            forward_s=stage_forward_s,
+            input_s=2 * stage_forward_s - stage_weight_s,
+            weight_s=stage_weight_s,
+        )["bubble"]
     )
-    return float(found["bubble"])
 
 
 # the bubble's share in the estimate of 405B

@@ -262,9 +262,9 @@ def in_words(error: AxisError) -> str:
     return error.axis.replace("tp", "TP").replace("zero", "ZeRO")
 
 
-# for how much of the step's arithmetic the links of a node are busy: under a tenth, a part, more than half
+# which answer tells how busy tensor parallelism keeps the links of a node
 links_busy = int(np.digitize(home.loads("tp").interconnect, [0.1, 0.5]))
-# how much longer sixteen tensor ranks send than eight: half as long, as long, twice as long
+# which answer is nearest to the time of sixteen tensor ranks over that of eight
 as_long = int(np.argmin(np.abs(np.array([0.5, 1, 2]) - tensor_s(tp=16) / tensor_s(tp=8))))
 
 

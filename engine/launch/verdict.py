@@ -267,9 +267,8 @@ def check_launch(
     if "changes" in also:
         found = replace(found, changes=_changes(found, given, gpu, gpus))
     if "reach" in also and not isinstance(gpu, (Machine, Gpu)):
-        found = replace(
-            found, reach=far.of(found.launch, found.gpu, found.room, lambda *of: judged(*of).fits)
-        )
+        fits = lambda one, on: judged(one, on).fits
+        found = replace(found, reach=far.of(found.launch, found.gpu, found.room, fits))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
         if (

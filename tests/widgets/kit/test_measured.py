@@ -117,6 +117,7 @@ def controls(slug: str, at: dict) -> dict:
         "deployment_planner": lambda: {"answer": at["output"]},
         "layout_planner": lambda: {"precision": "fp8" if at["narrow"] else "bf16"},
         "decode_latency": lambda: {"tp": f"{at['tp']}", "context": max(256, at["context"])},
+        "roofline": lambda: {"dots": "on"},
         "pipeline_timeline": lambda: {"chunks": min(at.get("chunks", 1), 4)},
         "topology_placement": lambda: {
             "machine": NODE_OF[at["gpu"]],
