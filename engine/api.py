@@ -48,7 +48,7 @@ from engine.step.search import Plan
 from engine.validation import Validation
 
 LONGEST_NAME = 250  # characters; a system refuses to look for a longer one
-guard(Job, Layout, Load, Limits, Drafts, Adapter, Constraints)
+guard(Job, Layout, Load, Limits, Drafts, Adapter, Constraints, Pictures)
 Machine.of = classmethod(answers(Machine.of.__func__))  # pyright: ignore[reportAttributeAccessIssue]
 gpu = answers(catalog.gpu)
 link = answers(catalog.link)
