@@ -33,6 +33,7 @@ from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
 from engine.launch import commands, over_a_step, shown
 from engine.launch.verdict import STATUSES
+from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
@@ -87,7 +88,9 @@ def _job(args: Namespace) -> Job:
     if args.software is None and getattr(args, "recompute", None) == "selective":
         changes.setdefault("attention", "scores")
     by = catalog.training_software(args.software or DEFAULT, **changes)
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), by, args.imbalance, args.mtp)
+    seen = Pictures(args.pictures, args.pixels, args.train_tower) if args.pictures else None
+    recipe = catalog.recipe(args.recipe)
+    return Job(args.global_batch, args.seq, recipe, by, args.imbalance, args.mtp, pictures=seen)
 
 
 def _layout(args: Namespace, gpus: int) -> Layout:

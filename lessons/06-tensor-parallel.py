@@ -85,6 +85,12 @@ def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
     )
 
 
+def legal(of: Model) -> str:
+    """The numbers of tensor ranks, up to 16, over which a model's heads can be shared out."""
+    found = [t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t)]
+    return ", ".join(str(ranks) for ranks in found)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of the MLP's three products forward, on one of eight GPUs at the peak
 products_s = 2 * 8192 * 3 * 8192 * 28672 / 8 / h100.bf16_flops_per_s

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.base import units
 from engine.base.types import Real
 from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
@@ -13,6 +16,7 @@ from engine.step.layout import Estimate
 llama_405b = model("llama3.1-405b")  # Llama 3 405B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
+qwen = model("qwen2.5-7b")  # Qwen2.5 7B
 h100 = gpu("h100-sxm")  # an H100
 parameters_405b = models.parameters(llama_405b)  # parameters of 405B
 work = placement.PlacedStep(llama_405b, global_batch=2048, seq=8192)  # a step of 405B, as messages
@@ -123,6 +127,27 @@ def on_slow_cards(pp: int, schedule: str = "1f1b", interleave: int = 1) -> Estim
 # the same in eight stages of two chunks
 in_eight_stages = on_slow_cards(pp=8, schedule="interleaved", interleave=2)
 
+
+def named(key: str, chunks: int) -> str:
+    """A schedule's name, with its chunks where one may choose them."""
+    return pipeline.schedule(key).name + (f", v = {chunks}" if chunks > 2 else "")
+
+
+def idle_played(key: str, chunks: int) -> str:
+    """The idle share of that step, in words."""
+    return units.human(of_sixteen(key, chunks=chunks)["bubble"], "percent")
+
+
+def idle_by_formula(key: str, chunks: int) -> str:
+    """The same by the closed form."""
+    return units.human(by_formula(key, chunks=chunks), "percent")
+
+
+def held_most(key: str, chunks: int) -> float:
+    """Micro-batches whose activations the fullest of its stages holds."""
+    return float(np.nanmax(of_sixteen(key, chunks=chunks)["held"]))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the forward of a stage of 405B, by the planner's estimate
 stage_forward_s = (run_405b().time_s["compute"] + run_405b().time_s["tensor"]) / 16 / 3
@@ -155,14 +180,16 @@ weight_share = stage_weight_s / (2 * stage_forward_s)
 
 def zb_idle(key: str) -> float:
     """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
-    return played(
-        key,
-        stages=16,
-        micro_batches=16,
-        forward_s=stage_forward_s,
-        input_s=2 * stage_forward_s - stage_weight_s,
-        weight_s=stage_weight_s,
-    )["bubble"]
+    return float(
+        played(
+            key,
+            stages=16,
+            micro_batches=16,
+            forward_s=stage_forward_s,
+            input_s=2 * stage_forward_s - stage_weight_s,
+            weight_s=stage_weight_s,
+        )["bubble"]
+    )
 
 
 # the bubble's share in the estimate of 405B

@@ -174,6 +174,31 @@ def design(tp: int, cp: int, pp: int = 1, zero: int = 3) -> Estimate:
 
 linear_state_bytes = model("qwen3.5-397b-a17b").layers[0].attention.state_bytes  # a linear layer's state
 
+
+def of_model(of: Model, wire: Link) -> float:
+    """Tokens on a rank from which a model's attention hides the ring, start-ups left out."""
+    return hidden_from(of.heads, of.kv_heads, wire=wire, head_dim=of.head_dim)
+
+
+def ring_of(of: Model) -> float:
+    """What each of eight ranks sends around the ring in a layer of a model."""
+    return ring_bytes(ranks=8, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ulysses_of(of: Model) -> float:
+    """The same for Ulysses."""
+    return ulysses_bytes(heads=of.heads, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ring_over_ulysses(of: Model) -> float:
+    """The first over the second."""
+    return context_parallel.ring_over_ulysses(ranks=8, heads=of.heads, kv_heads=of.kv_heads)
+
+
+# the share of its time for which a rank of eight works, with contiguous blocks
+busy_of_eight = context_parallel.ring_busy_share(ranks=8, block=16384, order=contiguous)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the FLOPs of a token at 131,072 over those at 8,192
 arithmetic_grows = token_flops(seq=131072) / token_flops(seq=8192)

@@ -349,6 +349,25 @@ def windowed(given: list[float], kind: float, layers: float) -> float:
     return layers
 
 
+def several(given: list[float]) -> float:
+    """How many experts there are, if more than one."""
+    experts = first(given, AT_EXPERTS, 0)
+    return experts if experts > 1 else 0
+
+
+def unnumbered(given: list[float]) -> bool:
+    """Whether a file describes experts, and does not say how many there are."""
+    said = first(given, AT_CHOSEN, 0) > 0 and first(given, AT_EXPERT_FFN, 0) > 0
+    return said and math.isnan(first(given, AT_EXPERTS, math.nan))
+
+
+def gated(given: list[float], kind: float) -> int:
+    """Whether an MLP has a gate."""
+    if kind == BITNET:
+        return 1
+    return 1 - max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS))
+
+
 @program(fields=len(FIELDS), wrong=())
 def fields_of(given: list[float]) -> dict[str, Any]:
     """A model's FIELDS from the numbers of KEYS (NaN: not given), and the index into COMPLAINTS of what is
@@ -356,9 +375,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     kind = first(given, [TYPE], -1)
     layers, hidden, heads = first(given, AT_LAYERS, 0), first(given, AT_HIDDEN, 0), first(given, AT_HEADS, 0)
     vocab, ffn = first(given, [VOCAB], 0), first(given, AT_FFN, 4.0 * hidden if kind == 0 else 0)
-    experts, top_k = first(given, AT_EXPERTS, 0), first(given, AT_CHOSEN, 0)
-    if experts < 2:
-        experts = 0
+    experts, top_k = several(given), first(given, AT_CHOSEN, 0)
     kv_lora = first(given, [KV_LORA], 0)
     # a latent cache is read by all query heads, whatever the file says of key heads
     kv_heads = heads if kv_lora > 0 else first(given, [KV_HEADS], heads)
@@ -396,7 +413,6 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     else:
         top_k = 0
         ffn = first(given, [SHARED_MLP], ffn)
-    plain = max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS))
     window_layers = windowed(given, kind, layers)
     head_dim = first(given, [HEAD_DIM], math.floor(hidden / max(1, heads)) if kv_lora == 0 else 128)
     fields = [
@@ -421,7 +437,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0,
         window_layers,
-        1 - plain if kind != BITNET else 1,
+        gated(given, kind),
         first(given, AT_TIE, among(kind, TIED)),
         first(given, AT_BIAS, among(kind, QKV_BIASED)),
     ]
@@ -429,15 +445,16 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         for i in range(len(LESS)):
             if fields[LESS[i]] > fields[MORE[i]]:
                 wrong = 8 + i
-        none_said = math.isnan(first(given, AT_EXPERTS, math.nan))
-        if none_said and first(given, AT_CHOSEN, 0) > 0 and first(given, AT_EXPERT_FFN, 0) > 0:
+        if unnumbered(given):
             wrong = 8 + len(LESS)
     return {"fields": fields, "wrong": wrong}
 
 
 # -- also done by the page's script, assets/widget/intake.js -----------------------------------------------
 LONGEST = 5 * 10**6  # characters; a longer file is refused
-TOO_LONG = "A config.json has a few kilobytes, and 3 MB where it lists each quantised matrix; this text is longer."
+TOO_LONG = (
+    "A config.json has a few kilobytes, and 3 MB where it lists each quantised matrix; this text is longer."
+)
 TOO_DEEP = "something nested very deeply"
 NOT_JSON = "This is not JSON"
 NOT_AN_OBJECT = "A config.json holds one object in braces."
@@ -449,8 +466,12 @@ PASSED = {
     "top_k": "num_experts_per_tok must be at most the {experts} experts, got {top_k}.",
     "kv_heads": "num_key_value_heads must be at most the {heads} attention heads, got {kv_heads}.",
 }
+
+
 def _lacks(names: tuple[str, ...]) -> str:
-    return f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
+    return (
+        f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
+    )
 
 
 COMPLAINTS = (
@@ -500,13 +521,14 @@ def _number(key: str, value, rule: Rule) -> float:
         return math.nan
     if rule.kind == "text" and isinstance(value, str):
         return float(TYPES.index(value)) if value in TYPES else math.nan
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if rule.kind == "flag" and isinstance(value, bool):
         return float(value)
     if rule.kind == "pattern" and isinstance(value, str) and re.fullmatch("L+G", value):
         return float(len(value))
-    if rule.kind in ("number", "pattern") and is_number and rule.least <= value <= rule.most and value == int(value):
-        return float(value)
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    counted = rule.kind in ("number", "pattern")
+    if counted and rule.least <= number <= rule.most and number == int(number):
+        return float(number)
     if rule.kind == "layers" and isinstance(value, list) and all(one in rule.names for one in value):
         return float(value.count(rule.names[0]))
     raise ValueError(f"{key} must be {rule.allowed}, got {_written(value)}.")
@@ -552,7 +574,10 @@ def _config(text: str) -> dict:
     return config
 
 
-PAGE_KNOWS = (*KEYS, *config_layers.ON_THE_PAGE)  # keys whose meaning the short keys can tell, or that have none
+PAGE_KNOWS = (
+    *KEYS,
+    *config_layers.ON_THE_PAGE,
+)  # keys whose meaning the short keys can tell, or that have none
 
 
 def sizes(config: dict) -> dict[str, float]:
@@ -617,10 +642,7 @@ def small_epsilon(config: dict) -> bool:
 
 
 def model(
-    text: str,
-    key: str = "config.json",
-    name: str = "the model of config.json",
-    beside: dict | None = None,
+    text: str, key: str = "config.json", name: str = "the model of config.json", beside: dict | None = None
 ) -> Model:
     """A model from the text of a config.json; ``beside`` is the object of the hf_quant_config.json that lies
     there, if one does."""
@@ -650,5 +672,7 @@ def model(
         stored=stored.of_config(config, beside),
         **whole,
     )
-    extra = towers.parameters(config, tower, made.total_params) + config_layers.layer_embeddings(config, found)
+    extra = towers.parameters(config, tower, made.total_params) + config_layers.layer_embeddings(
+        config, found
+    )
     return replace(made, extra_params=extra) if extra else made

@@ -90,9 +90,7 @@ def reaches_beyond(config: Config) -> bool:
     return some or any(KINDS.get(str(one), "") not in ("full", "sliding") for one in named)
 
 
-def whole(
-    config: Config, key: str, otherwise: int | None = None, least: int = 1, most: int = 10**7
-) -> int:
+def whole(config: Config, key: str, otherwise: int | None = None, least: int = 1, most: int = 10**7) -> int:
     """A whole number of the file; ValueError names the key where it is missing or something else."""
     value = config.get(key)
     if value is None and otherwise is not None:
@@ -101,7 +99,9 @@ def whole(
     if value is None:
         raise ValueError(f"This config.json has no {key}.")
     if not is_number or not least <= value <= most or value != int(value):
-        raise ValueError(f"{key} must be a whole number of at least {least} and at most {most:,}, got {str(value)[:40]}.")
+        raise ValueError(
+            f"{key} must be a whole number of at least {least} and at most {most:,}, got {str(value)[:40]}."
+        )
     return int(value)
 
 
@@ -168,7 +168,6 @@ HARMLESS = (
     "mamba_conv_bias",
     "mamba_hidden_act",
     "mamba_norm_before_gate",
-
     "mamba_proj_bias",
     "mamba_ssm_cache_dtype",
     "mamba_ssm_dtype",
@@ -363,7 +362,9 @@ def require_known(config: Config, keys: tuple[str, ...]) -> None:
         raise ValueError(f"moe_layer_freq must be 1 or a list of layers, got {str(every)[:40]}.")
     sources = config.get("kv_source_layers")
     if isinstance(sources, list) and sources != list(range(len(sources))):
-        raise ValueError("kv_source_layers must name each layer itself: caches that layers share are not read.")
+        raise ValueError(
+            "kv_source_layers must name each layer itself: caches that layers share are not read."
+        )
 
 
 def further(config: Config) -> int:
@@ -408,9 +409,7 @@ def schedule(config: Config, layers: int) -> list[str]:
     if config.get("layer_group_size"):
         size = whole(config, "layer_group_size")
         last = layers // size * size
-        return [
-            "full" if place % size == size - 1 or place >= last else "linear" for place in range(layers)
-        ]
+        return ["full" if place % size == size - 1 or place >= last else "linear" for place in range(layers)]
     linear = config.get("linear_attn_config")
     if isinstance(linear, dict):
         full = linear.get("full_attn_layers")
@@ -507,7 +506,12 @@ def _full(config: Config, sizes: Config) -> Table:
     return table
 
 
-GATED = ("qwen3_next", "afmoe", "muse_glimmer_text", "muse_spark_text")  # types whose attention has a gate that no key tells of
+GATED = (
+    "qwen3_next",
+    "afmoe",
+    "muse_glimmer_text",
+    "muse_spark_text",
+)  # types whose attention has a gate that no key tells of
 
 
 def _type(config: Config) -> str:
@@ -697,7 +701,13 @@ def attention(config: Config, sizes: Config, kind: str) -> Table:
 
 # any of these says how large the states of linear attention are; without, they are as the heads of the rest
 STATED = ("linear_num_value_heads", "linear_num_key_heads", "linear_attn_config", "linear_num_heads")
-STATED = (*STATED, "linear_key_head_dim", "linear_head_dim", "linear_value_head_dim", "full_attention_interval")
+STATED = (
+    *STATED,
+    "linear_key_head_dim",
+    "linear_head_dim",
+    "linear_value_head_dim",
+    "full_attention_interval",
+)
 
 
 # -- feed-forward --------------------------------------------------------------------------------------------
@@ -795,11 +805,13 @@ OWN_SIZES = {"head_dim": "head_dim", "num_key_value_heads": "kv_heads", "num_att
 def _own_sizes(config: Config, place: int) -> Table:
     """Sizes of a layer's heads that differ from those of the rest."""
     listed = config.get("per_layer_config")
-    own = (listed.get(f"{place:02d}") or listed.get(str(place))) if isinstance(listed, dict) else None
-    for key in own or {}:
+    own: Table = {}
+    if isinstance(listed, dict):
+        own = listed.get(f"{place:02d}") or listed.get(str(place)) or {}
+    for key in own:
         if key not in OWN_SIZES:
             raise ValueError(f"per_layer_config may name {', '.join(OWN_SIZES)} of a layer, got {key[:40]}.")
-    return {OWN_SIZES[key]: whole(own, key) for key in own or {}}
+    return {OWN_SIZES[key]: whole(own, key) for key in own}
 
 
 def groups(config: Config, sizes: Config) -> list[Table]:

@@ -34,9 +34,15 @@ class Mixer:
     follows from the rest."""
 
     family = "mixer"
-    kernels = 2.0  # of a layer, to start
-    # assumed: the share of fused attention's rate that its products reach over a whole sequence
+    kernels = 2.0  # of a layer, to start for a new token
+    starts = 2.0  # … and for a whole sequence
+    # over a whole sequence: the share of fused attention's rate that its products reach; how many times what
+    # has to be moved is moved, by kernels that hand on their results through memory (0: products and memory
+    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed
     reached = 0.4
+    passes = 0.0
+    backward = 0.0
+    timed = False
     cached = 0  # values that a token leaves in the cache of one layer
     latent = False
     q_lora = 0
@@ -81,6 +87,17 @@ class LinearAttention(Mixer):
     decay_rank: int = 0
     gate_rank: int = 0
     extra_params: int = 0
+
+    # of the Triton kernels that trainers and servers call unless told otherwise (``mechanism.mixing``)
+    starts = 8.0
+    reached = 0.67
+    passes = 2.7
+    backward = 3.3  # FlashKDA's timings of the same library on an RTX 5090: 18.0 ms after 5.4
+
+    @property
+    def timed(self) -> bool:
+        """The gated delta rule and Kimi's; lightning attention was not found."""
+        return self.corrects
 
     def __post_init__(self) -> None:
         if not check.is_trusted():
@@ -181,6 +198,15 @@ class StateSpace(Mixer):
     step_rank: int = 0
     normed: bool = True  # a norm over the result
     extra_params: int = 0
+
+    starts = 5.0
+    reached = 0.67
+    passes = 0.85
+
+    @property
+    def timed(self) -> bool:
+        """Mamba-2; Mamba's scan was not found."""
+        return not self.step_rank
 
     def __post_init__(self) -> None:
         if not check.is_trusted():
@@ -372,7 +398,7 @@ class IndexedAttention(Mixer):
     top: int
     indexer: Indexer | None = None  # None: the layer reads what an earlier layer's indexer picked
 
-    kernels = 3.0  # scores, the best of them, attention
+    kernels = starts = 3.0  # scores, the best of them, attention
     reached = (
         1.0  # DeepSeek's sparse kernel reaches the rate of its dense one (FlashMLA, 640 TFLOP/s on H800)
     )
@@ -457,12 +483,17 @@ class IndexedAttention(Mixer):
 
     def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
         """A whole sequence: each token reads what was picked of those before it, and is scored against all of
-        them."""
+        them. Picked latents are read as they are, which costs more for each; so a short sequence reads all
+        tokens before it, with keys and values of every head, and masks the rest (DeepSeek-V3.2's report)."""
         over = self.over
         pairs = 2.0 * over.heads * (over.qk_dim + over.value_dim)
         moved = 2.0 * (over.heads + over.key_heads) * (over.qk_dim + over.value_dim)
         scored = self.indexer.flops(seq / 2.0 / self.indexer.pooled) if self.indexer else 0.0
-        return Work(seq * pairs * seen(self.top, seq), seq * moved, seq * scored, 0.0)
+        read = pairs * seen(self.top, seq)
+        if over.latent:
+            picked = 2.0 * over.heads * (2 * over.kv_lora + over.rope_dim) * seen(self.top, seq)
+            read = ops.minimum(picked, pairs * seq / 2.0)
+        return Work(seq * read, seq * moved, seq * scored, 0.0)
 
 
 # -- attention over compressed tokens ------------------------------------------------------------------------
@@ -485,7 +516,7 @@ class CompressedAttention(Mixer):
     top: int = 0  # entries that the indexer picks; 0 without one
     extra_params: int = 0
 
-    kernels = 4.0  # entries, scores, the best of them, attention
+    kernels = starts = 4.0  # entries, scores, the best of them, attention
     reached = 1.0  # assumed
 
     def __post_init__(self) -> None:

@@ -38,7 +38,6 @@ from engine.catalog.mixers import (
     ShortConvolution,
     StateSpace,
 )
-
 from engine.catalog.towers import Tower
 
 NUMBER = (int, float, np.number)
@@ -179,7 +178,9 @@ class Model:
 
     def window_bytes_per_sequence(self, bytes_per_value: Real = 2.0) -> Real:
         """Bytes that a sequence keeps at most in the caches of layers with a window."""
-        most = ((count * kind.cached, window) for count, (kind, window) in attended(self) if window is not None)
+        most = (
+            (count * kind.cached, window) for count, (kind, window) in attended(self) if window is not None
+        )
         return sum(values * window.tokens for values, window in most) * bytes_per_value
 
     @property
@@ -684,6 +685,12 @@ def is_mixer(attention: Any) -> bool:
 def has_mixers(model: Any) -> bool:
     """Whether any layer's attention is of a kind of ``catalog.mixers``."""
     return any(is_mixer(kind) for _, kind in attentions(model))
+
+
+def has_untimed(model: Any) -> bool:
+    """Whether any layer's attention is of a kind of which no kernel was timed over a whole sequence."""
+    kinds = [kind for _, kind in attentions(model) if is_mixer(kind)]
+    return any(kind.kernels and not kind.timed for kind in kinds)
 
 
 def state_bytes(model: Any) -> Real:

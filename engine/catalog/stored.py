@@ -130,12 +130,15 @@ def _kind(own: Mapping[str, Any]) -> str:
             return "int8"
         return "nf4-double" if own.get("bnb_4bit_use_double_quant") else "nf4"
     if method in IN_GROUPS:
-        bits, size = own.get("bits") or own.get("w_bit") or 4, own.get("group_size") or own.get("q_group_size")
+        bits, size = (
+            own.get("bits") or own.get("w_bit") or 4,
+            own.get("group_size") or own.get("q_group_size"),
+        )
         kinds = {128: "awq", None: "awq", -1: "int4", 64: "awq-64", 32: "awq-32"}
-        if bits not in (4, 8) or bits == 4 and size not in kinds:
+        if bits not in (4, 8) or (bits == 4 and size not in kinds):
             raise ValueError(
-                "quantization_config must have bits of 4 or 8, and a group_size of 32, 64, 128 or -1; got bits "
-                f"{str(bits)[:20]} and group_size {str(size)[:20]}"
+                "quantization_config must have bits of 4 or 8, and a group_size of 32, 64, 128 or -1; "
+                f"got bits {str(bits)[:20]} and group_size {str(size)[:20]}"
             )
         return "int8" if bits == 8 else kinds[size]
     if method in ("compressed-tensors", "modelopt"):
@@ -172,8 +175,12 @@ def _of_groups(groups: Mapping[str, Any]) -> str:
         for target in map(str, group.get("targets") or []):
             part = _part(target) or next((each for mark, each in LOOSE.items() if mark in target), "")
             if not part:
-                raise ValueError(f"config_groups must target attention, ffn, mlp or experts; got {target[:60]}")
-            for one in REST if part == "rest" else ("experts", "shared", "dense") if part == "ffn" else (part,):
+                raise ValueError(
+                    f"config_groups must target attention, ffn, mlp or experts; got {target[:60]}"
+                )
+            for one in (
+                REST if part == "rest" else ("experts", "shared", "dense") if part == "ffn" else (part,)
+            ):
                 found.setdefault(one, kind)
     return _written(found, "bf16")
 
@@ -201,12 +208,16 @@ def _of_layers(listed: Mapping[str, Any]) -> dict[str, str]:
 def _kept(own: Mapping[str, Any], layers: int, kind: str) -> dict[str, str]:
     """The parts that stay in 16 bits: those of which at least half of the layers are listed as left alone. Of
     an attention that is listed matrix by matrix, the output's may be missing."""
-    key = next((each for each in ("ignore", "exclude_modules", "modules_to_not_convert") if own.get(each)), "")
+    key = next(
+        (each for each in ("ignore", "exclude_modules", "modules_to_not_convert") if own.get(each)), ""
+    )
     listed = own.get(key) or []
     if not isinstance(listed, list):
         raise ValueError(f"{key} must be a list of modules, got {str(listed)[:40]}.")
     rules = own.get("dynamic")  # of GPTQModel: what it leaves alone begins with a minus
-    listed = [*listed, *(key[2:] for key in rules if key.startswith("-:"))] if isinstance(rules, dict) else listed
+    listed = (
+        [*listed, *(key[2:] for key in rules if key.startswith("-:"))] if isinstance(rules, dict) else listed
+    )
     places: dict[str, set[str]] = {}
     for name in map(str, listed):
         part = _part(name)

@@ -126,7 +126,9 @@ def _merged(config: Config, own: Config) -> int:
     for part in (own, config):
         if side := _first(part, "spatial_merge_size", "merge_size", "pooling_kernel_size", *SIDES):
             return side**2
-    ratio = config.get("downsample_ratio") or config.get("pixel_shuffle_ratio") or own.get("pixel_shuffle_ratio")
+    ratio = (
+        config.get("downsample_ratio") or config.get("pixel_shuffle_ratio") or own.get("pixel_shuffle_ratio")
+    )
     if isinstance(ratio, float) and 0.0 < ratio < 1.0:
         return round(1.0 / ratio) ** 2
     patches = (_first(own, "image_size") // max(1, _first(own, "patch_size"))) ** 2

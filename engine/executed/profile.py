@@ -137,7 +137,10 @@ def data_parallel_steps(tokens: list[int]) -> Profile:
             Event("forward" if at == data_parallel.FORWARD_PASS else "backward of a layer", start_s, end_s)
             for at, start_s, end_s in _rows(step, "layer", "layer_start_s", "layer_end_s")
         ]
-        sums = [Event(ALL_REDUCE, *times) for times in _rows(step, "bucket_start_s", "bucket_end_s")]
+        sums = [
+            Event(ALL_REDUCE, start_s, end_s)
+            for start_s, end_s in _rows(step, "bucket_start_s", "bucket_end_s")
+        ]
         lanes.append(Lane(f"{each:,} tokens, compute stream", tuple(passes)))
         lanes.append(Lane(f"{each:,} tokens, NCCL stream", tuple(sums)))
     return Profile(tuple(lanes), DRAWN)

@@ -22,7 +22,7 @@ from engine.catalog.models import Model, parameters
 from engine.catalog.recipes import Recipe
 from engine.frameworks import peft
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
 from engine.frameworks.torchtune_configs import (
     CHECKPOINTS,
@@ -272,7 +272,7 @@ def name_of(component: str) -> str:
     joined = parts[0]  # llama3_1_8b: llama3.1-8b
     for part in parts[1:]:
         joined = f"{joined}.{part}" if part.isdigit() else f"{joined}-{part}"
-    if key_of(joined) is None and len(parts) > 2 and parts[-2].isdigit():  # qwen2_0_5b: qwen2-0.5b
+    if catalog.model_key(joined) is None and len(parts) > 2 and parts[-2].isdigit():  # qwen2_0_5b: qwen2-0.5b
         return f"{'.'.join(parts[:-2])}-{parts[-2]}.{parts[-1]}"
     return joined
 

@@ -27,11 +27,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, Sure
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import named
 from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
@@ -205,6 +206,10 @@ class Vllm(ServerCommand):
         )
         return NEWEST
 
+    def timed_as(self, release: tuple[int, int]) -> str:
+        """That of the nearest release that was timed."""
+        return "vllm-0" if release <= FIRST else "vllm-0.11"
+
     def usual_share(self, release: tuple[int, int]) -> float:
         """0.92 since about 0.20, 0.9 before."""
         return SHARES[1] if release >= SHARES[0] else SHARES[2]
@@ -255,7 +260,7 @@ class Vllm(ServerCommand):
             return Drafters()
         if "mtp" in method and shape.mtp_modules and not name:
             return Drafters(modules=1)
-        if name and method in ("", "draft_model") and key_of(name):
+        if name and method in ("", "draft_model") and catalog.model_key(name):
             return Drafters(model=named(name))
         d.lacks("drafts", DRAFT)
         return None
@@ -327,7 +332,7 @@ class Vllm(ServerCommand):
     def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
         """The run's peak where the tower reads too, and by how much it may be less and more."""
         tower = model.tower
-        if tower is None or not s.pictures:
+        if tower is None or not tower.most or not s.pictures:
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
         read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)

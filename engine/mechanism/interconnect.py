@@ -44,13 +44,6 @@ def ranks_per_node(ranks: Real, stride: Real, gpus_per_node: Real) -> Real:
     return ops.minimum(ranks, ops.maximum(1.0, ops.floor(gpus_per_node / stride)))
 
 
-def ring_bytes_per_s(per_node: Real, nodes: Real, link_bytes_per_s: Real, nic_bytes_per_s: Real) -> Real:
-    """The slowest wire on a ring through the group: the link, or all NICs of its members on one node
-    together."""
-    slower = ops.minimum(link_bytes_per_s, per_node * nic_bytes_per_s)
-    return ops.where(nodes > 1.0, slower, link_bytes_per_s)
-
-
 # -- a group over several nodes ------------------------------------------------------------------------------
 class Spread(NamedTuple):
     """How the members of a group are spread over nodes."""
@@ -61,7 +54,7 @@ class Spread(NamedTuple):
     most: Real  # … and on the node that has the most
 
 
-def spread(ranks: Real, per_node: Real) -> Spread:
+def _spread(ranks: Real, per_node: Real) -> Spread:
     """Ranks spread over nodes, filled one after the other."""
     nodes = ops.ceil(ranks / per_node)
     return Spread(ranks, nodes, ranks - (nodes - 1.0) * per_node, per_node)
@@ -132,7 +125,7 @@ def _ring_across_s(times, buffer_bytes, at: Spread, net):
 def _pat_across_s(buffer_bytes, ranks, per_node, net):
     """PAT across the nodes, where every GPU of a node handles its own piece in ⌈log2 m⌉ hops instead of m −
     1, and then a collective inside. Two calls, one after the other."""
-    _, nodes, fewest, _ = spread(ranks, per_node)
+    _, nodes, fewest, _ = _spread(ranks, per_node)
     across_s = buffer_bytes / fewest * ((nodes - 1.0) / nodes) / (net.nic_bytes_per_s * PAT_SHARE)
     inside_s = _gather_in_box_s(buffer_bytes, per_node, net)
     hops_s = ops.log2_ceil(nodes) * net.network.long_s
@@ -152,7 +145,7 @@ def all_gather_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
         per_node,
         lambda: _gather_in_box_s(buffer_bytes, ranks, net),
         lambda: ops.minimum(
-            _ring_across_s(1.0, buffer_bytes, spread(ranks, per_node), net),
+            _ring_across_s(1.0, buffer_bytes, _spread(ranks, per_node), net),
             _pat_across_s(buffer_bytes, ranks, per_node, net),
         ),
     )
@@ -172,7 +165,7 @@ def ring_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
             lambda: 2.0 * _gather_in_box_s(buffer_bytes, ranks, net) - net.start_s,
             lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
         ),
-        lambda: _ring_across_s(2.0, buffer_bytes, spread(ranks, per_node), net),
+        lambda: _ring_across_s(2.0, buffer_bytes, _spread(ranks, per_node), net),
     )
 
 
@@ -185,7 +178,7 @@ def tree_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
         return net.start_s + _fastest_s(2.0 * (per_node - 1.0), 0.0, chained, 0.0, net)
 
     return _boxed(
-        ranks, per_node, chain_s, lambda: _tree_across_s(buffer_bytes, spread(ranks, per_node), net)
+        ranks, per_node, chain_s, lambda: _tree_across_s(buffer_bytes, _spread(ranks, per_node), net)
     )
 
 
@@ -235,7 +228,7 @@ def all_reduce_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
         ranks,
         per_node,
         lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
-        lambda: _fastest_across_s(buffer_bytes, spread(ranks, per_node), net),
+        lambda: _fastest_across_s(buffer_bytes, _spread(ranks, per_node), net),
     )
 
 
@@ -243,17 +236,17 @@ def _fastest_across_s(buffer_bytes, at: Spread, net):
     return ops.minimum(_ring_across_s(2.0, buffer_bytes, at, net), _tree_across_s(buffer_bytes, at, net))
 
 
-def all_reduce_spread_s(buffer_bytes: Real, at: Spread, net: Wires) -> Real:
+def all_reduce_spread_s(buffer_bytes: Real, spread: Spread, net: Wires) -> Real:
     """``all_reduce_s`` of a group that may be spread unevenly over its nodes. Every ring and every tree
     passes through the node with the fewest members, and through the cards of no more than these."""
     if not check.is_trusted():
         check.non_negative(bytes=buffer_bytes)
-        check.whole(ranks=at.ranks, nodes=at.nodes, fewest=at.fewest, most=at.most)
+        check.whole(ranks=spread.ranks, nodes=spread.nodes, fewest=spread.fewest, most=spread.most)
     return _of_nodes(
-        at.ranks,
-        at.nodes <= 1.0,
-        lambda: _all_reduce_in_box_s(buffer_bytes, at.ranks, net),
-        lambda: _fastest_across_s(buffer_bytes, at, net),
+        spread.ranks,
+        spread.nodes <= 1.0,
+        lambda: _all_reduce_in_box_s(buffer_bytes, spread.ranks, net),
+        lambda: _fastest_across_s(buffer_bytes, spread, net),
     )
 
 
@@ -300,16 +293,19 @@ def all_to_all_s(sent_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> R
     rest through its NIC at the same time. A partly filled node sends the largest share away, and all others
     wait for it. Leaves out incast and uneven pieces (see experts.py for imbalance)."""
     _require_group(sent_bytes, ranks, per_node)
-    return all_to_all_spread_s(sent_bytes, spread(ranks, per_node), net)
+    return all_to_all_spread_s(sent_bytes, _spread(ranks, per_node), net)
 
 
-def all_to_all_spread_s(sent_bytes: Real, at: Spread, net: Wires) -> Real:
+def all_to_all_spread_s(sent_bytes: Real, spread: Spread, net: Wires) -> Real:
     """``all_to_all_s`` of a group that may be spread unevenly over its nodes."""
+    if not check.is_trusted():
+        check.non_negative(sent_bytes=sent_bytes)
     return exchange_s(
-        sent_bytes * ((at.most - 1.0) / at.ranks),
-        sent_bytes * ops.where(at.ranks > at.most, (at.ranks - at.fewest) / at.ranks, 0.0),
-        at.ranks,
-        at.most,
+        sent_bytes * ((spread.most - 1.0) / spread.ranks),
+        sent_bytes
+        * ops.where(spread.ranks > spread.most, (spread.ranks - spread.fewest) / spread.ranks, 0.0),
+        spread.ranks,
+        spread.most,
         net,
     )
 
@@ -452,7 +448,7 @@ def algorithm(operation: str, buffer_bytes: float, ranks: float, per_node: float
         times = {name: functions[name](buffer_bytes, ranks, per_node, net) for name in ALGORITHMS}
         return min(times, key=lambda name: times[name])
     if operation in ("all_gather", "reduce_scatter"):
-        ring = _ring_across_s(1.0, buffer_bytes, spread(ranks, per_node), net)
+        ring = _ring_across_s(1.0, buffer_bytes, _spread(ranks, per_node), net)
         by_ring = ranks <= per_node or ring <= _pat_across_s(buffer_bytes, ranks, per_node, net)
         return "ring" if by_ring else "pat"
     return {"all_to_all": "pairwise", "send_recv": "direct"}.get(operation, "tree")

@@ -7,13 +7,13 @@ attributes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from engine import catalog
 from engine.base import check, ops
-from engine.base.types import Real
+from engine.base.types import Real, Sized
 from engine.catalog import models
 from engine.catalog.software import CHOICES
 from engine.mechanism import pipeline
@@ -21,8 +21,6 @@ from engine.mechanism import pipeline
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
-    from engine.mechanism.adapters import Adapter
-    from engine.mechanism.shape import Shape
 
 # CUDA context, kernels, NCCL buffers and what the allocator cannot use. Ultra-Scale Playbook: 1 to 2 GB for
 # kernels alone, and each NCCL communicator adds tens of MB.
@@ -154,12 +152,23 @@ class Kept(NamedTuple):
     shared: Real  # the inside of the shared experts
 
 
+if TYPE_CHECKING:
+
+    class Beside(Protocol):
+        """What is trained beside a frozen model, as ``adapters.Adapter`` is: it says what of a layer's
+        tensors a token still leaves behind."""
+
+        def kept(self, found: Kept, attention: Any, mlp: Any, hidden: Real, weighs_early: bool) -> Kept:
+            """Of these, what a frozen layer keeps."""
+            ...
+
+
 def layer_values(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
     eager: bool = False,
 ) -> Kept:
     """Bytes that one token leaves behind in one layer; ``block`` is its kind's place among ``models.blocks``.
@@ -204,9 +213,7 @@ def layer_values(
     return _written_out(found, model, attention, mlp, adapter) if eager else found
 
 
-def _written_out(
-    found: Kept, model: Shape | models.Model, attention: Any, mlp: Any, adapter: Adapter | None
-) -> Kept:
+def _written_out(found: Kept, model: Sized, attention: Any, mlp: Any, adapter: Beside | None) -> Kept:
     """What a token leaves behind where a layer is made of PyTorch's operators, as transformers and torchtune
     write it, of what it does where norms and activation functions are one kernel each.
 
@@ -232,7 +239,7 @@ def _written_out(
     )
 
 
-def passing_per_token(model: Shape | models.Model, block: int) -> Real:
+def passing_per_token(model: Sized, block: int) -> Real:
     """Bytes of gradients that a token has in a layer's backward pass beside all that the layer keeps, by
     PyTorch's operators: those of the activation function's result, of its factor and of their product, of
     which the product's input is gone by then, so 4 bytes for each unit of the MLP's width; and two of the
@@ -245,11 +252,11 @@ def passing_per_token(model: Shape | models.Model, block: int) -> Real:
 
 
 def layer_parts(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
     eager: bool = False,
 ) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
@@ -262,7 +269,7 @@ def layer_parts(
 
 
 def dropped_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -271,7 +278,7 @@ def dropped_per_token(
     modules: tuple[str, ...],
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
     eager: bool = False,
 ) -> Real:
     """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of a kind.
@@ -344,7 +351,7 @@ def layer_activation_bytes(
 
 
 def kept_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -353,7 +360,7 @@ def kept_per_token(
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
     eager: bool = False,
 ) -> Real:
     """Bytes that one token leaves behind in one layer of a kind; ``ranks_of_whole`` divides the tensors that
@@ -468,7 +475,7 @@ def output_layer_bytes(
 
 
 def logits_peak_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -507,7 +514,7 @@ EACH_LOGIT = {"chosen": CHOSEN_LOGIT_BYTES, "returned": RETURNED_LOGIT_BYTES}
 
 
 def loss_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -570,7 +577,7 @@ def weight_bytes(params: Real, bytes_per_param: Real = 2.0) -> Real:
     return params * bytes_per_param
 
 
-def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0) -> Real:
+def kv_bytes_per_token(model: Sized, bytes_per_value: Real = 2.0) -> Real:
     """KV cache per token of context: 2·layers·kv_heads·head_dim values; latent attention keeps
     layers·(kv_lora + rope_dim) (DeepSeek-V2, arXiv:2405.04434 Table 1).
 
@@ -581,9 +588,7 @@ def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0)
     return sum(count * kind.cached for count, kind in models.attentions(model)) * bytes_per_value
 
 
-def kv_bytes(
-    model: Shape | models.Model, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0
-) -> Real:
+def kv_bytes(model: Sized, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0) -> Real:
     """KV cache of this many sequences of this length; layers with a window keep only the window. Layers with
     a state keep that too, whatever the length (``catalog.mixers``)."""
     check.non_negative(context_tokens=context_tokens, sequences=sequences)

@@ -32,7 +32,7 @@ NAMES = {"tp": "tensor", "ep": "expert", "copies": "data"}
 
 
 @dataclass(frozen=True)
-class Order:
+class LevelOrder:
     """The position of each level of the mesh, 0 for the innermost."""
 
     key: str
@@ -43,7 +43,9 @@ class Order:
 
 
 ORDERS = tuple(
-    Order("-".join(NAMES[level] for level in levels), ", ".join(NAMES[level] for level in levels), *places)
+    LevelOrder(
+        "-".join(NAMES[level] for level in levels), ", ".join(NAMES[level] for level in levels), *places
+    )
     for levels in itertools.permutations(NAMES)
     for places in [[levels.index(level) for level in NAMES]]
 )
@@ -57,7 +59,7 @@ class Swap(NamedTuple):
     other: Real = 0.0
 
 
-def strides(size: Levels, order: Order = USUAL) -> Levels:
+def strides(size: Levels, order: LevelOrder = USUAL) -> Levels:
     """How many GPUs lie between neighbours on each level: the product of the sizes of all levels further
     in."""
     wide = {"tp": size.tp, "ep": size.ep, "copies": size.copies}
@@ -70,7 +72,7 @@ def strides(size: Levels, order: Order = USUAL) -> Levels:
     return placement.Levels(found["tp"], found["ep"], found["copies"], size.tp * size.ep * size.copies)
 
 
-def rank_on(gpu: Real, size: Levels, order: Order = USUAL, swap: Swap = Swap()) -> Real:
+def rank_on(gpu: Real, size: Levels, order: LevelOrder = USUAL, swap: Swap = Swap()) -> Real:
     """The rank that runs on each GPU. A rank's number counts the tensor axis first, then experts, then
     copies, whatever the order in which the ranks are laid over the GPUs."""
     check.non_negative(gpu=gpu)
@@ -82,7 +84,7 @@ def rank_on(gpu: Real, size: Levels, order: Order = USUAL, swap: Swap = Swap()) 
     return tensor + size.tp * (expert + size.ep * copy)
 
 
-class Grouped(NamedTuple):
+class SpreadGroup(NamedTuple):
     """The group of each GPU along an axis: its lowest rank, how many members share the GPU's node, and how
     all its members are spread."""
 
@@ -95,10 +97,10 @@ class Groups(NamedTuple):
     """What communicates: the ranks of a tensor group, of an expert group, all data ranks with the same
     weights outside the experts, and those with the same experts."""
 
-    tensor: Grouped
-    expert: Grouped
-    data: Grouped
-    copies: Grouped
+    tensor: SpreadGroup
+    expert: SpreadGroup
+    data: SpreadGroup
+    copies: SpreadGroup
 
 
 def groups(rank: Real, size: Levels, gpus_per_node: Real) -> Groups:
@@ -113,7 +115,7 @@ def groups(rank: Real, size: Levels, gpus_per_node: Real) -> Groups:
     return Groups(*(_grouped(first, node) for first in (tensor, expert, data, copies)))
 
 
-def _grouped(first: Real, node: Real) -> Grouped:
+def _grouped(first: Real, node: Real) -> SpreadGroup:
     gpu = np.arange(float(len(first)))
     mates = first[:, None] == first[None, :]
     near = mates & (node[:, None] == node[None, :])
@@ -125,10 +127,10 @@ def _grouped(first: Real, node: Real) -> Grouped:
         fewest=np.min(np.where(mates, beside[None, :], float(len(first))), axis=-1),
         most=np.max(np.where(mates, beside[None, :], 1.0), axis=-1),
     )
-    return Grouped(first, beside, spread)
+    return SpreadGroup(first, beside, spread)
 
 
-def _all_reduce_wires(buffer_bytes: Real, of: Grouped) -> placement.ByWire:
+def _all_reduce_wires(buffer_bytes: Real, of: SpreadGroup) -> placement.ByWire:
     """Bytes that an AllReduce has to send at least, on two levels: each member exchanges 2(k − 1)/k of the
     buffer with the k members in its node, which share evenly the 2(m − 1)/m that leave each of m nodes."""
     inside = buffer_bytes * wire_share("all_reduce", of.near)
@@ -186,7 +188,7 @@ def step_times_s(
     m = placement.messages(work, axis_sizes)
     net = interconnect.wires(gpu, fabric.gpus_per_node, fabric.nic_bytes_per_s_per_gpu)
 
-    def all_reduce_s(buffer_bytes, of: Grouped):
+    def all_reduce_s(buffer_bytes, of: SpreadGroup):
         return interconnect.all_reduce_spread_s(buffer_bytes, of.spread, net)
 
     tensor_s = m.tensor_calls * all_reduce_s(m.tensor_bytes, at.tensor)

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
 from engine.base.types import Real
-from engine.mechanism import adapters, compute, experts, memory, optimizers, pipeline, sequence, sharding
+from engine.mechanism import (
+    adapters,
+    compute,
+    experts,
+    memory,
+    optimizers,
+    pipeline,
+    seeing,
+    sequence,
+    sharding,
+)
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     from engine.mechanism.matmul import Chip
     from engine.mechanism.offload import Offload
     from engine.mechanism.shape import Routed, Shape
-    from engine.step.layout import Job
+    from engine.step.training_job import Job
 
 # Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
 # their fp32 copies, and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see
@@ -183,6 +193,9 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
             shape, job.adapter, at, a, tokens, job.imbalance, forward_s, backward_s - weight_gradient_s
         )
     head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, by.loss, by.loss_chunks, *frozen)
+    if job.pictures:  # the tower comes before the layers, and with one stage nothing but the sum matters
+        seen = seeing.tower_s(shape, job.pictures, tokens * a.cp / a.seq, at)
+        head_f, head_b = head_f + seen.forward_s, head_b + seen.backward_s
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
@@ -672,6 +685,11 @@ def stages(
         first_params = ops.where(both_ways, params, first_params)
         last_params = ops.where(both_ways, params, last_params)
         first_logits = ops.where(both_ways, logits, first_logits)
+    seen_bytes = 0.0
+    if job.pictures:
+        first_logits = first_logits + seeing.kept_bytes(shape, job.pictures, a.micro_batch)
+        joining = joining + (seeing.params(shape) if job.pictures.trained else 0.0)
+        seen_bytes = 0.0 if job.pictures.trained else 2.0 * seeing.params(shape)
     first_params = ops.where(alone, shape.embedding_params + shape.head_params + joining, first_params)
     group = pipeline.first_group(a.pp, micro_batches)
     shard, expert_shard = shards(a)
@@ -695,6 +713,9 @@ def stages(
             mine = adapted(shape, job.adapter, a, layers, params)
             dense, routed = mine.dense, mine.routed
             frozen = mine.frozen_bytes, mine.frozen_dense / shard + mine.frozen_routed / expert_shard
+        if job.pictures:
+            whole, cut = frozen or (0.0, 0.0)
+            frozen = whole + seen_bytes, cut + seen_bytes / shard
         if recipe.matrices is not None:
             cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
             how = by.joins_gate, by.matrices == "parts"

@@ -15,6 +15,7 @@ from course.diagrams import (
     along_k,
     behind_backward,
     between_neighbours,
+    dealt_to_nodes,
     down_to_the_kernel,
     expert_exchange,
     exposed_part,
@@ -39,11 +40,13 @@ from course.diagrams import (
     replicas,
     room_in_all,
     round_trips,
+    saved_in_background,
     schedule,
     slowest_stage,
     spare_experts,
     token_owners,
     two_halves,
+    two_levels,
     two_numberings,
     two_phases,
     two_pools,
@@ -59,7 +62,7 @@ from engine import catalog
 from engine.base import units
 from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
-from engine.mechanism import memory, mesh, pipeline, placement
+from engine.mechanism import memory, mesh, pipeline, placement, reliability
 from engine.one_gpu.memory_timeline import GROUPS, of_steps, on_gpu
 from tests import machine
 from widgets.kit.drawing import tokens
@@ -342,6 +345,19 @@ def test_a_rail_has_one_leaf_and_a_gpu_in_each_node():
         levels = [mark.about["level"] for mark in marks if mark.about.get("rail") == rail]
         assert sorted(levels) == ["gpu", "gpu", "leaf"]
     assert len({mark.look for mark in marks if mark.about.get("rail") == rails.MARKED}) == 1
+
+
+def test_on_two_levels_a_quarter_leaves_each_gpu_and_the_whole_comes_back():
+    """After the first part each quarter of a node's sum is on one of its GPUs; in the end all have all."""
+    marks = two_levels.draw(WIDE).marks
+    for state, (of, each) in enumerate(
+        [(1, 4), (two_levels.PER_NODE, 1), (two_levels.GPUS, 1), (two_levels.GPUS, 4)]
+    ):
+        held = Counter(
+            mark.about["gpu"] for mark in marks if mark.about["state"] == state and mark.about["of"] == of
+        )
+        assert held == dict.fromkeys(range(two_levels.GPUS), each)
+        assert len([mark for mark in marks if mark.about["state"] == state and mark.about["of"]]) == 8 * each
 
 
 def test_a_mesh_has_every_rank_once_where_its_coordinates_put_it():
@@ -718,3 +734,22 @@ def test_sent_once_one_copy_crosses_and_nvlink_delivers_the_rest():
     assert sum(mark.look == "hbm" and "gpu" in mark.about for mark in arrows) == 2 * len(
         once_to_a_node.CHOSEN
     )
+
+
+def test_dealt_out_one_by_one_a_tensor_group_is_on_every_node():
+    for _, cyclic in dealt_to_nodes.WAYS:
+        every = [rank for node in range(dealt_to_nodes.NODES) for rank in dealt_to_nodes.ranks(node, cyclic)]
+        assert sorted(every) == list(range(dealt_to_nodes.NODES * dealt_to_nodes.EACH))
+    assert dealt_to_nodes.nodes_of_group(False) == 1
+    assert dealt_to_nodes.nodes_of_group(True) == dealt_to_nodes.NODES
+
+
+def test_saved_in_the_background_a_failure_undoes_less_though_the_last_copy_is_still_on_its_way():
+    waited, copied = saved_in_background.WAYS
+    for way in saved_in_background.WAYS:
+        kept, fails = saved_in_background.kept_s(way), saved_in_background.FAILS_S
+        assert 0 < kept < fails and kept in [start for start, _ in saved_in_background.saves(way)]
+        assert fails - kept < saved_in_background.interval_s(way) + saved_in_background.WRITING_S
+    mtbf_s = reliability.mean_time_between_failures_s(saved_in_background.GPUS)
+    assert saved_in_background.interval_s(copied) == pytest.approx(np.sqrt(2 * 3 * mtbf_s))
+    assert saved_in_background.kept_s(copied) > saved_in_background.kept_s(waited)

@@ -16,6 +16,8 @@ NOT_YET = (
     "03-interconnect",
     "04-data-parallel",
     "05-fsdp-and-zero",
+    "10-nd-parallelism",
+    "10b-the-long-run",
     "numbers",
 )
 

@@ -35,7 +35,7 @@ BY_HAND = {
     'micro_batches_for("1f1b")': "133",  # 19 · 7
     "8 * np.ceil(34 / 8)": "40",
     'micro_batches_for("zb-h1")': "45",  # 19 · 7/3, rounded up
-    "1 - 9 / (8 + output_layers(llama_8b))": "13.5 %",  # 9/10.41
+    "1 - 8 / (7 + output_layers(qwen))": "14.3 %",  # 8 / (7 + 545M / 233M)
 }
 
 

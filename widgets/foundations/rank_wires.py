@@ -17,11 +17,13 @@ COLUMN, ROW = GPUS % PER_NODE, NODES - 1 - np.floor(GPUS / PER_NODE)
 SEQ = 8192.0
 AXES = ("Tensor", "Expert", "Data")
 SHOWN = {"all": ("all axes", 0.0), **{name.lower(): (name.lower(), i + 1.0) for i, name in enumerate(AXES)}}
-BAR_Y = np.array([-1.75, -2.75, -3.75])
+SECONDS = "seconds"  # the axis of the bars
+BAR_Y = np.array([-1.85, -2.85, -3.85])
 THICKEST, HAIRLINE = 13.0, 1.0  # pixels: a wire that is busy as long as the arithmetic, and an idle one
 FULL = 1.5  # no wire is drawn thicker than one that is busy for this many times the arithmetic
 VIEWS = [m * 10.0**e for e in range(-1, 4) for m in (1.0, 2.0, 5.0)]
 HALF_WIDTH, HALF_HEIGHT = 0.24, 0.28  # of a GPU's cell
+REACH = 0.51  # of a GPU's wires, past the middle between two: no seam is seen where they meet
 HUES = {"link": "link", "network": "network"}
 JOB = ("model", "tp", "ep", "batch")
 PLACE = ("order", "one", "other", "tp", "ep", "model")
@@ -41,8 +43,10 @@ class RankWires(Widget):
         numbering.USUAL.key,
         help="The first axis is the innermost: its ranks are neighbours, and the nodes are filled in turn",
     )
-    one = Number("Swap the rank on GPU", 0, 0, 63, stops=64, log=False, whole=True, help="Or drag it there")
-    other = Number("with the rank on GPU", 0, 0, 63, stops=64, log=False, whole=True)
+    one = Number(
+        "Rank on GPU", 0, 0, 63, stops=64, log=False, whole=True, help="Or drag a rank onto another GPU"
+    )
+    other = Number("Swaps with GPU", 0, 0, 63, stops=64, log=False, whole=True)
     shows = Choice("Traffic shown", SHOWN, "all", more=True)
     model = Choice(
         "Model",
@@ -68,7 +72,6 @@ class RankWires(Widget):
     carry = {"cells": ("one", "other")}
     presets = {
         "Opening case": {},
-        "Numbered across the nodes": {"order": "data-tensor-expert"},
         "Two ranks swapped": {"one": 7, "other": 8},
         "Experts in the node": {"model": "mixtral-8x22b", "tp": "1", "ep": "8", "batch": 512},
         "Experts across the nodes": {
@@ -79,7 +82,7 @@ class RankWires(Widget):
             "order": "data-tensor-expert",
         },
     }
-    break_it = "Double the step by the order of the axes alone. How near can a single swap come?"
+    break_it = "Double the step by the order of the axes alone. How near does a single swap come?"
     assumptions = (
         "Eight nodes of eight GPUs with a card each, under one leaf; no pipeline, nothing hidden. "
         "A wire is as thick as the time for which its bytes keep it busy at its full rate. The bars are "
@@ -210,10 +213,10 @@ class RankWires(Widget):
         return {
             "x": COLUMN,
             "y": ROW,
-            "left": COLUMN - 0.5,
-            "right": COLUMN + 0.5,
-            "below": ROW - 0.5,
-            "above": ROW + 0.5,
+            "left": COLUMN - REACH,
+            "right": COLUMN + REACH,
+            "below": ROW - REACH,
+            "above": ROW + REACH,
             "link": link,
             "card": card,
         }
@@ -229,7 +232,7 @@ class RankWires(Widget):
                 f"NVLink in each node: busy for {self.span(link)}",
                 f"cards to the other nodes: {self.span(card)}",
             ],
-            "narrow": [f"NVLink: {self.span(link)}", f"cards: {self.span(card)}"],
+            "narrow": [f"NVLink busy {self.span(link)}", f"cards {self.span(card)}"],
         }
 
     def span(self, seconds):
@@ -281,10 +284,10 @@ class RankWires(Widget):
         return fig.fitting_view(np.maximum(np.max(self.seconds()), self.times().compute), VIEWS, 1.15)
 
     def ranges(self):
-        return {"bars": [-0.01 * self.view(), self.view()]}
+        return {SECONDS: [-0.01 * self.view(), self.view()]}
 
     def figure(self, sources):
-        p = fig.plot((-1.6, 7.6), (-4.2, 8.75), height=560)
+        p = fig.plot((-1.25, 7.6), (-4.25, 8.6), height=560)
         fig.bare(p)
         color = fig.COLOR
         rows = np.arange(float(NODES))
@@ -311,25 +314,23 @@ class RankWires(Widget):
             right = {"text_align": "right"} | fig.LABEL
             fig.only(width, p.text(np.full(NODES, -0.62), rows, text=words, **right))
             key = sources["key"]
-            fig.only(width, p.text("x", 8.3, text=width, x_offset=12, source=key, **fig.TEXT))
+            fig.only(width, p.text("x", 8.2, text=width, x_offset=12, source=key, **fig.TEXT))
         hue = fig.hues("kind", HUES)
-        p.scatter("x", 8.3, marker="square", size=12, source=sources["key"], fill_color=hue, line_color=None)
+        p.scatter("x", 8.2, marker="square", size=12, source=sources["key"], fill_color=hue, line_color=None)
         self.draw_bars(p, sources)
         return p
 
     def draw_bars(self, p, sources):
         color, bars, mark = fig.COLOR, sources["bars"], sources["arithmetic"]
-        p.extra_x_ranges = {**p.extra_x_ranges, "bars": Range1d(start=0, end=20, name="bars")}
-        place = {"x_range_name": "bars"}
+        p.extra_x_ranges = {**p.extra_x_ranges, SECONDS: Range1d(start=0, end=20, name=SECONDS)}
+        place = {"x_range_name": SECONDS}
         hue = fig.hues("kind", HUES)
         p.hbar(y="y", left=0, right="end", height=0.36, source=bars, fill_color=hue, line_color=None, **place)
         line = {"line_color": color["compute"], "line_width": 3}
-        p.segment("x", BAR_Y[-1] - 0.3, "x", BAR_Y[0] + 0.35, source=mark, **line, **place)
-        free = {"fill_color": color["panel"], "line_color": None, **place}
-        for row in BAR_Y[1:]:
-            p.quad(left=0, right=1e9, bottom=row + 0.22, top=row + 0.78, **free)
+        for row in BAR_Y:
+            p.segment("x", row - 0.28, "x", row + 0.28, source=mark, **line, **place)
         name = fig.BOLD | {"text_color": color["compute"], "text_align": "align"}
-        p.text("x", BAR_Y[0] + 1.0, text="label", source=mark, **name, **place)
+        p.text("x", BAR_Y[0] + 0.92, text="label", source=mark, **name, **place)
         p.text(0, "y", text="name", source=bars, y_offset=-20, **fig.BOLD, **place)
         p.text("end", "y", text="label", x_offset=6, source=bars, **fig.BOLD | fig.ON_PANEL, **place)
         p.text(0, "y", text="where", source=bars, x_offset=78, y_offset=-20, **fig.LABEL, **place)
@@ -362,9 +363,10 @@ class RankWires(Widget):
     @regime(target=True)
     def doubled(self):
         return self.against_usual() >= 2, (
-            f"This numbering takes {show(self.against_usual(), 'times')} the usual step: nothing but the "
-            "order of the ranks has changed, and no log line says so. First response: number the ranks so "
-            "that the axis that sends most shares a node, and print each group's hosts at every start."
+            f"A step takes {show(self.against_usual(), 'times')} as long as in the usual order. It is the "
+            "same code and it sends the same bytes, so no line of the log says that anything is wrong. First "
+            "response: number the ranks along the axis that sends most, and print the hosts of every group "
+            "at every start."
         )
 
     @regime()
@@ -372,20 +374,20 @@ class RankWires(Widget):
         as_numbered, now = self.unswapped(), self.times()
         return now.step > 1.01 * as_numbered.step, (
             f"Two ranks changed places, and a step takes {show_in(now.step, 's')} instead of "
-            f"{show_in(as_numbered.step, 's')}. Of two groups one rank now stands apart; all that the others "
-            "have added up passes through its card, and everybody waits. First response: put the rank back."
+            f"{show_in(as_numbered.step, 's')}. A torn group is as slow as the node on which it has "
+            "the fewest cards, and all the others wait for it. First response: put the rank back."
         )
 
     def summary(self):
         sizes, of, now = self.sizes(), self.groups(), self.times()
-        inner = choose(sizes.tp > 1, "tensor", choose(sizes.ep > 1, "expert", "data"))
+        inner = choose(sizes.tp > 1, "tensor ", choose(sizes.ep > 1, "expert ", "data "))
         spread = [group.spread.nodes for group in (of.tensor, of.expert, of.data)]
         nodes = np.max(np.where(sizes.tp > 1, spread[0], np.where(sizes.ep > 1, spread[1], spread[2])))
         whole = choose(nodes > 1, f"on {show(nodes, 'count')} nodes each", "in one node each")
         torn = now.step > 1.01 * self.unswapped().step
         return (
-            f"With {inner} groups {choose(torn, 'torn by a swap', whole)}, a step computes for "
-            f"{show_in(now.compute, 's')} and communicates for {show_in(now.communication, 's')}."
+            f"With {choose(torn, '', inner)}groups {choose(torn, 'torn by a swap', whole)}, a step computes "
+            f"for {show_in(now.compute, 's')} and communicates for {show_in(now.communication, 's')}."
         )
 
 

@@ -20,7 +20,14 @@ MODELS = [
     catalog.model(key)
     for key in (
         *("llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b", "gpt-oss-120b", "deepseek-v3"),
-        *("qwen3.5-27b", "qwen3.5-35b-a3b", "qwen3.5-397b-a17b", "gemma4-31b", "minimax-m2", "nemotron-3-super"),
+        *(
+            "qwen3.5-27b",
+            "qwen3.5-35b-a3b",
+            "qwen3.5-397b-a17b",
+            "gemma4-31b",
+            "minimax-m2",
+            "nemotron-3-super",
+        ),
         *("glm-5", "deepseek-v3.2", "deepseek-v4-flash", "kimi-k2.5", "kimi-linear-48b", "mistral-large-3"),
     )
 ]
