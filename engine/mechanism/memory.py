@@ -184,7 +184,7 @@ def layer_values(
     output, the router's input. Leaves out the scales of blocks (3 % more). With ``weighs_early`` a token's
     weight for an expert multiplies inside the activation function (Megatron-Core's ``weighted_swiglu``),
     so that what the expert puts out is not needed again. With an ``adapter`` the layer's own weights are
-    frozen (``Adapter.kept``). ``eager`` is PyTorch's operators one by one (``written_out``).
+    frozen (``Adapter.kept``). ``eager`` is PyTorch's operators one by one (``_written_out``).
     """
     attention, mlp, _ = models.blocks(model)[block][1]
     moe = models.is_routed(mlp)
@@ -210,10 +210,10 @@ def layer_values(
         shared,
     )
     found = found if adapter is None else adapter.kept(found, attention, mlp, model.hidden, weighs_early)
-    return written_out(found, model, attention, mlp, adapter) if eager else found
+    return _written_out(found, model, attention, mlp, adapter) if eager else found
 
 
-def written_out(found: Kept, model: Sized, attention: Any, mlp: Any, adapter: Beside | None) -> Kept:
+def _written_out(found: Kept, model: Sized, attention: Any, mlp: Any, adapter: Beside | None) -> Kept:
     """What a token leaves behind where a layer is made of PyTorch's operators, as transformers and torchtune
     write it, of what it does where norms and activation functions are one kernel each.
 

@@ -101,8 +101,10 @@ PROGRAMS = {
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:
-    """Whose kernels a framework runs: torchtitan PyTorch's own, compiled if the loss is; the others are
-    assumed to use a library's."""
+    """Whose kernels a framework runs: torchtitan PyTorch's own, compiled if the loss is; the trainer its
+    operators; the others are assumed to use a library's."""
+    if framework == "hugging_face":
+        return "eager"
     if framework != "torchtitan":
         return "library"
     return "eager" if loss == "plain" else "compiled"
