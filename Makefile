@@ -8,7 +8,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit catalogue dev recorder record measure calibrate clean
+.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit lock catalogue dev recorder record measure calibrate clean
 help:  ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
@@ -40,9 +40,10 @@ figure: site  ## draw a new figure for the page of figures, and note where its w
 site: $(READY)  ## the static course in build/static, for any host; SITE_URL= is its public address
 	@$(BIN)/python -m course.faults course.build
 
-wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it
+wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it, and a list of what it is made of
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .
-	@ls -sh build/wheel/*.whl
+	@$(BIN)/python -m course.output.sbom build/wheel
+	@ls -sh build/wheel/*
 
 # The Kubernetes manifest against the published schemas of its kinds, which the validator brings along (22 MB).
 KUBERNETES ?= 1.34
@@ -96,6 +97,14 @@ baselines: $(READY)  ## which words of a figure have moved, in every state and a
 audit: $(READY)  ## known faults of what we build on
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || { echo "audit: pip-audit could not be installed; nothing was audited."; exit 1; }
 	@$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt || { echo "audit: a fault was found, or the data of known faults could not be had for a package (see above)."; exit 1; }
+
+# The versions of constraints.txt that the container needs, with the digests of all their files. Needs a package index.
+lock: $(READY)  ## write deploy/requirements.txt, the digests of what the container installs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv || { echo "lock: uv could not be installed; nothing was written."; exit 1; }
+	@sed -n '1p' deploy/requirements.txt > build/lock.txt
+	@echo hatchling | $(BIN)/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		-c constraints.txt --extra build pyproject.toml - >> build/lock.txt
+	@mv build/lock.txt deploy/requirements.txt
 
 # What engine/catalog says of its own entries; it fails where one names no source.
 catalogue: $(READY)  ## which entries of the catalogue are older than a year, lack a source, or are inferred

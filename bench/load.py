@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import re
 import statistics
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from functools import cache
@@ -31,6 +34,10 @@ from widgets.kit.widget import all_widgets
 
 PERIOD_S = 0.5
 BROWSERS = 3
+NO_LIMITS = {
+    "limit_conn ": "# limit_conn ",
+    "limit_req ": "# limit_req ",
+}  # all readers come from one address
 
 # In a page: set a slider to this many of its stops, twice a second; returns the milliseconds from each move
 # to the frame that shows it.
@@ -113,10 +120,13 @@ def states_of(slug: str, own: bool, chance: random.Random):
         yield state | {name: stops[place]}
 
 
-async def read(address: str, number: int, until: float, own: bool, found: Found) -> Reader | None:
+async def read(
+    address: str, number: int, until: float, own: bool, found: Found, apart: bool = False
+) -> Reader | None:
     """One reader: open a lesson, let each widget query once as its page does, then drag until the time is
-    over."""
-    chance, reader = random.Random(number), Reader(f"{number}-{time.monotonic_ns()}")
+    over. ``apart`` has each come from an address of its own."""
+    at = f"198.51.{number // 250}.{1 + number % 250}" if apart else None
+    chance, reader = random.Random(number), Reader(f"{number}-{time.monotonic_ns()}", at)
     lesson, slugs = chance.choice(list(lessons().items()))
     try:
         began = time.perf_counter()
@@ -175,7 +185,7 @@ async def browse(address: str, seconds: float, found: Found) -> None:
 
 
 async def drive(
-    address: str, readers: int, seconds: float, own: bool = False, browsers: bool = True
+    address: str, readers: int, seconds: float, own: bool = False, browsers: bool = True, apart: bool = False
 ) -> tuple[Found, list]:
     """All readers, arriving over five seconds, each dragging until the end; their sockets are still open
     afterwards."""
@@ -184,7 +194,7 @@ async def drive(
 
     async def arrive(number: int):
         await asyncio.sleep(5.0 * number / readers)
-        return await read(address, number, began + 5.0 + seconds, own, found)
+        return await read(address, number, began + 5.0 + seconds, own, found, apart)
 
     jobs = [arrive(number) for number in range(readers)]
     done = await asyncio.gather(*jobs, *([browse(address, seconds, found)] if browsers else []))
@@ -217,14 +227,17 @@ def times(waits_s: list[float]) -> str:
     return f"{1e3 * cuts[49]:.0f} / {1e3 * cuts[94]:.0f} / {1e3 * cuts[98]:.0f}"
 
 
-async def run(name: str, address: str, processes, options, own: bool = False) -> list[str]:
-    """One row of the table: the results of a run with this many readers."""
+async def run(
+    name: str, address: str, processes, options, own: bool = False, hostile: bool = False
+) -> list[str]:
+    """One row of the table: the results of a run with this many readers, beside a ``hostile`` one."""
     warm, left = await drive(address, 20, 1.0, browsers=False)
     for reader in left:
         reader.close()
     before = await settled(processes)
     took_s = cpu_s(processes)
-    found, left = await drive(address, options.readers, options.seconds, own)
+    with beside(address, hostile):
+        found, left = await drive(address, options.readers, options.seconds, own, apart=hostile)
     took_s = cpu_s(processes) - took_s
     peak = servers.resident_bytes(processes)
     for reader in left:
@@ -243,6 +256,19 @@ async def run(name: str, address: str, processes, options, own: bool = False) ->
         f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}",
         f"{(peak - before) / 1e6 / options.readers:.2f}",
     ]
+
+
+@contextlib.contextmanager
+def beside(address: str, hostile: bool):
+    """A hostile reader, in a process of its own (bench/hostile.py), or nobody."""
+    command = [sys.executable, "-m", "bench.hostile", address, "7200"]
+    loud = subprocess.Popen(command, cwd=servers.ROOT, stderr=subprocess.DEVNULL) if hostile else None
+    try:
+        yield
+    finally:
+        if loud:
+            loud.terminate()
+            loud.wait()
 
 
 async def costs(address: str, process) -> str:
@@ -340,6 +366,12 @@ HEAD = [
 async def measure(options) -> str:
     """The whole report: one process, then several behind nginx."""
     rows = []
+    if options.hostile:
+        for hostile in (False, True):
+            with servers.served(COURSE_PROXY="1", COURSE_PAGES_EACH="100") as (address, process):
+                name = "beside a hostile reader" if hostile else "alone"
+                rows.append(await run(name, address, [process], options, hostile=hostile))
+        return "\n".join(" | ".join(row) for row in [HEAD, *rows])
     with servers.served() as (address, process):
         alone = await costs(address, process)
         rows.append(await run("one process", address, [process], options))
@@ -347,10 +379,12 @@ async def measure(options) -> str:
         by_python = await requests_per_s(address)
     with servers.served() as (address, process):
         rows.append(await run("one process, every state new", address, [process], options, own=True))
-    with servers.behind_nginx(options.processes) as (address, processes):
+    with servers.served(COURSE_PROXY="1", COURSE_PAGES_EACH="100") as (address, process):
+        rows.append(await run("one process, hostile reader", address, [process], options, hostile=True))
+    with servers.behind_nginx(options.processes, NO_LIMITS) as (address, processes):
         rows.append(await run(f"nginx, {options.processes} processes", address, processes, options))
         marked = await requests_per_s(address)
-    with servers.behind_nginx(0) as (address, _):
+    with servers.behind_nginx(0, NO_LIMITS) as (address, _):
         files = await requests_per_s(address)
     table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
     return (
@@ -376,6 +410,7 @@ def main() -> None:
     parser.add_argument(
         "--visits", type=int, default=200, help="lessons opened and closed for the memory figure"
     )
+    parser.add_argument("--hostile", action="store_true", help="only readers alone, and beside a hostile one")
     parser.add_argument("--write", action="store_true", help="write the figures to bench/RESULTS.md")
     options = parser.parse_args()
     text = asyncio.run(measure(options))

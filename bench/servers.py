@@ -83,15 +83,18 @@ SERVE = (
 )
 
 
-def served():
+ALL_OF_ONE = {"COURSE_PAGES_EACH": "500"}  # readers of a test or of a measurement come from one address
+
+
+def served(**env: str):
     """The built site with Python behind its figures."""
-    return running(*SERVE)
+    return running(*SERVE, env=ALL_OF_ONE | env)
 
 
 @contextlib.contextmanager
-def behind_nginx(processes: int = 2):
+def behind_nginx(processes: int = 2, limits: dict[str, str] | None = None):
     """nginx with the shipped configuration in front of this many Python processes, or in front of the files
-    alone if there are none. Yields (address, the processes)."""
+    alone if there are none. ``limits`` replaces some of its words. Yields (address, the processes)."""
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if not nginx:
         raise FileNotFoundError("nginx is not installed: apt-get install nginx-light (or brew install nginx)")
@@ -99,7 +102,12 @@ def behind_nginx(processes: int = 2):
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         port, ports = free_port(), [free_port() for _ in range(processes)]
         lay_out(folder, port, ports)
-        origin = {"BOKEH_ALLOW_WS_ORIGIN": f"localhost:{port}"}
+        for file in folder.glob("*.conf"):
+            text = file.read_text()
+            for word, other in (limits or {}).items():
+                text = text.replace(word, other)
+            file.write_text(text)
+        origin = {"BOKEH_ALLOW_WS_ORIGIN": f"localhost:{port}", "COURSE_PROXY": "1"} | ALL_OF_ONE
         pythons = [opened.enter_context(running(*SERVE, port=one, env=origin))[1] for one in ports]
         opened.enter_context(running(nginx, "-p", str(folder), "-c", "nginx.conf", port=port))
         yield f"http://localhost:{port}/", pythons

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import shutil
+import stat
 import sys
 import time
 from argparse import Namespace
@@ -44,6 +45,7 @@ from engine.validation import accuracy
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
 OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses; those of ``check`` are in its room
+PATIENCE_S = 5.0  # for somebody to write to a pipe
 LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character that is read
 
 
@@ -219,12 +221,39 @@ def _texts(paths: list[str]) -> dict[str, str]:
             if path == "-":
                 data = sys.stdin.buffer.read(LARGEST_FILE + 1)
             else:
-                with open(path, "rb") as file:
-                    data = file.read(LARGEST_FILE + 1)
+                data = _piped(path) if stat.S_ISFIFO(os.stat(path).st_mode) else _stored(path)
         except OSError as error:
             raise ValueError(f"files must be readable, got {path!r}: {error.strerror}") from None
         found["standard input" if path == "-" else path] = data.decode("utf-8", errors="replace")
     return found
+
+
+def _stored(path: str) -> bytes:
+    """The beginning of a file."""
+    with open(path, "rb") as file:
+        return file.read(LARGEST_FILE + 1)
+
+
+def _piped(path: str) -> bytes:
+    """What comes through a pipe with a name, such as a shell's ``<(…)``. Perhaps nobody ever writes to it, so
+    it is not waited for without end."""
+    data, until = b"", time.monotonic() + PATIENCE_S
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        while len(data) <= LARGEST_FILE:
+            part = pipe.read(
+                LARGEST_FILE + 1 - len(data)
+            )  # None where there is a writer who has not written yet
+            if part:
+                data += part
+            elif part == b"" and data:
+                break
+            elif time.monotonic() > until:
+                raise ValueError(
+                    f"files must be readable, got {path!r}: nobody wrote to it for {PATIENCE_S:g} s"
+                )
+            else:
+                time.sleep(0.02)
+    return data
 
 
 def run_check(args: Namespace) -> Result:

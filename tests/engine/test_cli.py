@@ -4,12 +4,14 @@ import contextlib
 import csv
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 from argparse import SUPPRESS
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -514,3 +516,19 @@ def test_a_gpu_and_a_model_of_one_s_own_need_a_file_each_and_no_edit(tmp_path, c
         f"plan --model-file {model} --gpu-file {twice} --gpus 8 --global-batch 64 --seq 4096", capsys
     )
     assert found["best"]["fits"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_to_which_nobody_writes_is_not_waited_for(tmp_path, monkeypatch):
+    from engine import __main__ as command
+
+    monkeypatch.setattr(command, "PATIENCE_S", 0.2)
+    pipe = tmp_path / "launch.sh"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="nobody wrote to it"):
+        command._texts([str(pipe)])
+    writer = Thread(target=pipe.write_text, args=("vllm serve x",))
+    monkeypatch.setattr(command, "PATIENCE_S", 60.0)
+    writer.start()
+    assert command._texts([str(pipe)]) == {str(pipe): "vllm serve x"}
+    writer.join()
