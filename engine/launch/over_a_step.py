@@ -34,7 +34,7 @@ WASTED = 0.05  # of the memory, from which on fragmentation is worth a word
 GIB = 2.0**30
 
 
-class Moment(NamedTuple):
+class MomentOfStep(NamedTuple):
     """A pass: what it is, the bytes that tensors have at most and at its end, and what is reserved."""
 
     what: str
@@ -46,7 +46,7 @@ class Moment(NamedTuple):
 class Over(NamedTuple):
     """The passes of a step, and the most that was allocated and reserved in all steps that were run."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[MomentOfStep, ...]
     peak_bytes: float
     reserved_bytes: float
     beside_bytes: float  # CUDA's and NCCL's own, which PyTorch does not see
@@ -227,14 +227,14 @@ def _shares(found: Estimate) -> list[float]:
 
 def _run(
     held: AllocatorState, sizes: Sizes, work: list[int], last: int, lengths: tuple[float, ...], buffered: bool
-) -> tuple[list[Moment], float, AllocatorState]:
+) -> tuple[list[MomentOfStep], float, AllocatorState]:
     """Steps of these lengths: the passes of the first that begins with Adam's state, and the peak of all."""
     for size in (*sizes.weights, *sizes.master, sizes.buffers, *(sizes.gradients if buffered else ())):
         held.take(size)
-    moments: list[Moment] = []
+    moments: list[MomentOfStep] = []
     peak, adam = 0.0, False
     for number, length in enumerate((1.0, *lengths)):
-        passes: list[Moment] = []
+        passes: list[MomentOfStep] = []
         gradients = _step(held, sizes, work, last, length, buffered, passes)
         held.most = held.allocated
         if not adam:
@@ -244,7 +244,7 @@ def _run(
         held.give([held.take(sizes.passing)])
         held.give(gradients)
         peak = max(peak, held.most, *(one.most_bytes for one in passes))
-        passes.append(Moment("optimizer", held.most, held.allocated, held.reserved))
+        passes.append(MomentOfStep("optimizer", held.most, held.allocated, held.reserved))
         if number == 1 or held.failed:
             moments = passes
         if held.failed:
@@ -259,7 +259,7 @@ def _step(
     last: int,
     length: float,
     buffered: bool,
-    passes: list[Moment],
+    passes: list[MomentOfStep],
 ) -> list[int]:
     """The passes of one step; the gradients that it leaves."""
     kept: dict[int, list[int]] = {}
@@ -277,7 +277,7 @@ def _step(
             what = "backward"
         else:
             what = "weights' gradient"
-        passes.append(Moment(f"{what} {batch_of(block) + 1}", held.most, held.allocated, held.reserved))
+        passes.append(MomentOfStep(f"{what} {batch_of(block) + 1}", held.most, held.allocated, held.reserved))
         if held.failed:
             break
     held.give([apart])

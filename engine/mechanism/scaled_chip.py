@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from engine.base import check
 from engine.base.types import Real
 from engine.calibration.attention import Decode, Latent, Prefill
 from engine.calibration.grouped import GroupedRates
@@ -38,6 +39,7 @@ def _times(rate, times: Real):
 
 def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
     """The chip with ``faster`` times the arithmetic and ``wider`` times the memory bandwidth."""
+    check.positive(faster=faster, wider=wider)
     return Chip(
         at.matmul_flops_per_s * faster,
         at.memory_bytes_per_s * wider,
