@@ -223,14 +223,18 @@ class RegimeCube(Widget):
     def limit(self):
         return isometric.segments(isometric.box(LIMIT), self.turn_degrees(), self.tilt)
 
-    @part("turn", "tilt", shown=False)
+    @part("turn", "tilt", *JOB, "focus", shown=False)
     def scale_ends(self):
-        """What the three scales end at, and what they begin with."""
+        """What the three scales end at, and what they begin with, where no value of the model in focus is."""
+        at = self.point()
         x, y, _ = isometric.project(isometric.ENDS, self.turn_degrees(), self.tilt)
         return {
             "x": x,
             "y": y,
-            "text": [*[units.human(MOST, "times")] * 3, units.human(FEWEST, "percent")],
+            "text": [
+                *[choose(at[axis] > 0.85, "", units.human(MOST, "times")) for axis in range(3)],
+                choose(at[2] < 0.15, "", units.human(FEWEST, "percent")),
+            ],
             "align": ["left", "right", "right", "right"],
             "right": [4.0, -4.0, -6.0, -6.0],
             "down": [9.0, 9.0, 0.0, 0.0],
