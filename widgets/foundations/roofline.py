@@ -37,7 +37,7 @@ SLOWEST, CROWDED, FASTEST = (
 )  # FLOPs per byte: the ends of the axis, and where its right edge is near
 VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
 NEAR = 3.0  # two marks on a slope whose names would overlap stand within this factor of each other
-BELOW, FARTHER = 12.0, 46.0  # pixels from a mark down to its name
+BELOW, FARTHER = 12.0, 52.0  # pixels from a mark down to its name
 ABOVE = np.array([-16.0, -36.0, -16.0, -16.0])  # … and up, over the roof
 CLEAR = 1.25  # decades from the start of the HBM's line up to its name, which ends where the line has risen
 
