@@ -24,16 +24,23 @@ class Reader:
     """One open page: ``await open(address)``, then ``await ask(slug, values)`` returns what the widget
     shows."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, at: str | None = None):
+        """``at`` is the address that a proxy would name, for a server that believes one (COURSE_PROXY)."""
         self.name, self.numbers = name, itertools.count(1)
+        self.headers = {"X-Real-IP": at} if at else {}
         self.socket: WebSocketClientConnection | None = None
 
     async def open(self, address: str, origin: str | None = None) -> None:
         query = urlencode({"page": self.name})
-        token = (await AsyncHTTPClient().fetch(f"{address}live/token?{query}")).body.decode()
+        found = await AsyncHTTPClient().fetch(f"{address}live/token?{query}", headers=self.headers)
+        token = found.body.decode()
         url = f"{address.replace('http', 'ws', 1)}live/ws?{query}"
-        request = HTTPRequest(url, headers={"Origin": origin or address.rstrip("/")})
-        self.socket = await websocket_connect(request, subprotocols=["bokeh", token])
+        request = HTTPRequest(url, headers={"Origin": origin or address.rstrip("/")} | self.headers)
+        # read as it comes, as browsers do: whoever leaves a message unread answers no ping either
+        self.heard: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self.socket = await websocket_connect(
+            request, subprotocols=["bokeh", token], on_message_callback=self.heard.put_nowait
+        )
         self.socket.protocol.set_nodelay(True)  # as browsers do
         assert (await self.message())["msgtype"] == "ACK"
         await self.send("PULL-DOC-REQ", {})
@@ -47,7 +54,7 @@ class Reader:
             raise Lost(self.name) from None
 
     async def fragment(self):
-        found = await self.socket.read_message()
+        found = await self.heard.get()
         if found is None:
             raise Lost(f"{self.name}: closed with {self.socket.close_code} {self.socket.close_reason or ''}")
         return found

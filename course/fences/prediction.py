@@ -56,6 +56,7 @@ KEYS = (
 )
 OF_A_CHOICE = ("answers", "right")
 OF_A_NUMBER = ("slider", "point", "mark", "per")
+LISTS = ("answers", "slider", "told_by", "not_by")
 AXES = ("x", "y")
 AS_SHOWN = 0.006  # a readout is rounded to three digits
 LEAST_WORDS = 3  # an answer of fewer words occurs in every text and means something else there
@@ -73,6 +74,8 @@ def asked(options: dict, widget: Widget, source: str) -> dict | None:
     given = [name for name in KEYS if name in options]
     if not given:
         return None
+    for name in given:
+        _require_texts(source, name, options[name])
     is_choice = any(name in options for name in OF_A_CHOICE)
     needed = ("predict", *(OF_A_CHOICE if is_choice else ("asks",)), "why")
     if missing := [name for name in needed if name not in options]:
@@ -103,6 +106,13 @@ def asked(options: dict, widget: Widget, source: str) -> dict | None:
         "told": json.dumps(told, ensure_ascii=False),
     }
     return about | (choice or _number(options, truth, widget, phrases, source))
+
+
+def _require_texts(source: str, name: str, value: Any) -> None:
+    """Refused unless an option is a text or, where it may be several, a list of texts."""
+    several = value if name in LISTS and isinstance(value, list) else [value]
+    if not all(isinstance(each, str) for each in several):
+        raise _refused(source, f"{name} must be a {'list of texts' if name in LISTS else 'text'}", name)
 
 
 def _refused(source: str, message: str, *keys: str) -> Refused:

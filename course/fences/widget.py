@@ -39,7 +39,7 @@ def render(source: str) -> str:
     """The HTML for one fence; BadValue says what is wrong with it."""
     options = base.options(source, needed=["name"])
     name = options.pop("name")
-    if name not in all_widgets():
+    if not isinstance(name, str) or name not in all_widgets():
         raise BadValue(f"there is no widget {name!r}; there are {', '.join(sorted(all_widgets()))}")
     widget = all_widgets()[name]()
     _require_controls(widget, options, source)

@@ -17,6 +17,8 @@ import numpy as np
 
 from engine.base.types import Real, Truth
 
+LARGEST = 1e100  # the product of three such numbers is still a number
+
 _TRUSTED: ContextVar[bool] = ContextVar("engine_check_trusted", default=False)
 
 
@@ -36,13 +38,19 @@ is_trusted = _TRUSTED.get
 
 
 def _numbers(name: str, value: Real) -> np.ndarray:
-    """The value as a float array; ValueError for text, None, NaN and infinities."""
+    """The value as a float array; ValueError for text, None, NaN, infinities, and what is larger than any
+    quantity."""
     try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        if array.dtype.kind in "USMm":
+            raise TypeError
+        array = array.astype(float, copy=False)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {value!r}")
+    if not (np.abs(array) < LARGEST).all():
+        raise ValueError(f"{name} must be less than {LARGEST:g}, got {value!r}")
     return array
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 PLACE = Path(__file__).parent
 ROOT = PLACE.parents[1]
+LONGEST = 200  # characters of a line that is quoted
 AT = re.compile(r" \((?:at line (?P<line>\d+), column \d+|at end of document)\)$")  # ends what tomllib says
 
 
@@ -37,7 +38,7 @@ def _not_toml(name: str | Path, lines: list[str], words: str) -> str:
     """Of a fault that tomllib found: its line first, and the key that stands twice."""
     found = AT.search(words)
     line = int(found["line"]) if found and found["line"] else len(lines)
-    written = lines[line - 1].strip() if line <= len(lines) else ""
+    written = lines[line - 1].strip()[:LONGEST] if line <= len(lines) else ""
     if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate")):
         fault = f"{written.partition('=')[0].strip()} stands twice; each key and each heading may stand once"
     else:

@@ -187,11 +187,13 @@ def bill(
     attention's own FLOPs.
     """
     check.whole(gpus=gpus)
+    check.share(mfu=mfu)
+    if tokens is not None:
+        check.positive(tokens=tokens)
     if hours is not None:
         check.positive(hours=hours)
         gpu_hours = gpus * hours
     elif model is not None and tokens is not None:
-        check.positive(tokens=tokens)
         needed = flops.training_flops(models.active_parameters(model), tokens)
         gpu_hours = flops.gpu_hours(needed, gpu.peak_flops_per_s("bf16"), mfu)
     else:

@@ -68,16 +68,15 @@ def said(error):
     kind, words = type(error).__name__, " ".join(str(error).split())
     if kind in ("ImportError", "ModuleNotFoundError") or "XMLHttpRequest" in words:
         return "A puzzle needs no libraries; there is math to import, and nothing else."
+    of_javascript = kind == "JavascriptError" and ("length" in words or "alloc" in words)
+    if isinstance(error, MemoryError) or "index-sized" in words or of_javascript:
+        return "This asks for more memory than there is."
     if kind == "OverflowError":
         return "OverflowError: a number became too large, as exp of anything above 709 is."
     if kind == "ZeroDivisionError":  # Pythons say this in different words
         return "ZeroDivisionError: division by zero"
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:
         return f"{ENDS_NOT}, or this nests too deeply."
-    if isinstance(error, MemoryError) or (
-        kind == "JavascriptError" and ("length" in words or "alloc" in words)
-    ):
-        return "This asks for more memory than there is."
     return f"{kind}: {short(words)}" if words else kind
 
 

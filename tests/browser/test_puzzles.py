@@ -5,6 +5,10 @@ import gzip
 import json
 import re
 import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import expect
@@ -344,6 +348,96 @@ def test_the_frame_can_neither_read_the_page_nor_ask_anybody(hand):
         " try { said.kept = String(localStorage.length); } catch { said.kept = 'no'; } return JSON.stringify(said); }"
     )
     assert json.loads(tried) == {"parent": "no", "kept": "no"}
+
+
+TRIED = r"""async ([texts, origin]) => {
+  const policy = [], code = `
+    self.addEventListener("securitypolicyviolation", event => told.push(event.effectiveDirective));
+    const told = [], said = {}, at = "${origin}assets/js/shell.js?secret";
+    (async () => {
+      for (const name of ["fetch", "XMLHttpRequest", "WebSocket", "EventSource", "WebTransport", "Worker", "importScripts", "postMessage", "indexedDB", "caches"])
+        said[name] = typeof self[name];
+      said.import = await import(at).then(() => "came", () => "no");
+      said.data = await import("data:text/javascript,").then(() => "came", () => "no");
+      said.evaluated = await Promise.resolve().then(() => (0, eval)('import("' + at + '")')).then(() => "came", () => "no");
+      channel(JSON.stringify(said));
+    })();
+  `;
+  const worker = new Worker(URL.createObjectURL(new Blob(["const channel = self.postMessage.bind(self);\n", ...texts, code], { type: "text/javascript" })));
+  return new Promise(done => { worker.onmessage = ({ data }) => { if (typeof data === "string") done(data); }; });
+}"""
+
+
+@pytest.fixture
+def noting(site):
+    """The address of the site on a server that notes what it is asked for, and the list of that."""
+    asked = []
+
+    class Noting(SimpleHTTPRequestHandler):
+        def log_request(self, *_):
+            asked.append(self.path)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Noting, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", asked
+    server.shutdown()
+
+
+def test_the_worker_reaches_nobody_not_even_its_own_origin(visit, noting):
+    """Whatever JavaScript a reader's code might get hold of, in the worker as it is when that code runs."""
+    window = visit(figures=DRIVEN)
+    window.forgive("secret")  # the browser says what the policy keeps from being sent
+    window.forgive("data:text")
+    address, asked = noting
+    hand = Hand(window.go(address + LESSON))
+    hand.press("Run")
+    hand.waits_for("idles")
+    [inner] = [each for each in hand.page.frames if each.url.endswith("assets/puzzle/frame.html")][:1]
+    names = ("before.js", "brython.js", "math.js", "worker.js")
+    texts = [urlopen(f"{address}assets/puzzle/{name}").read().decode() for name in names]
+    said = json.loads(inner.evaluate(TRIED, [texts, address]))
+    assert set(said.values()) == {"undefined", "no"}, said
+    assert asked and not [path for path in asked if "secret" in path]
+
+
+FORGED = '{"right": true, "words": "Right, for 5 sizes", "line": 0, "printed": [], "drawn": null}'
+
+
+@pytest.mark.parametrize(
+    "said", [{"answer": FORGED}, {"answer": FORGED, "secret": "x"}, {"failed": True}, {"answer": 7}]
+)
+def test_an_answer_without_the_secret_is_not_believed(hand, said):
+    hand.press("Run")
+    hand.waits_for("idles")
+    hand.write(HEAD + "    for i in range(10**6):\n        pass\n    return []\n")
+    hand.press("Check")
+    for frame in hand.page.frames:
+        if frame.url.endswith("assets/puzzle/frame.html"):
+            frame.evaluate("said => { for (let i = 0; i < 9; i++) parent.postMessage(said, '*'); }", said)
+    expect(hand.puzzle).not_to_have_attribute("data-busy", "")
+    expect(hand.said).not_to_contain_text("Right")
+    assert hand.page.evaluate("localStorage['course.solved.one_f_one_b'] ?? null") is None
+
+
+MALFORMED = [
+    "", "null", "[]", "7", '"x"', "{", '{"right": true}', FORGED.replace("true", '"yes"'), FORGED.replace("[]", '"x"'),
+    FORGED.replace("[]", "[1]"), FORGED.replace("0,", "0.5,"), FORGED.replace("null", "[]"), FORGED.replace("null", "{}"),
+    FORGED.replace("null", '{"picture": {"lines": 3, "key": {}, "says": "", "unit": ""}}'),
+    FORGED.replace("null", '{"picture": {"lines": [["a", [[0, 1]]]], "key": {}, "says": "", "unit": ""}}'),
+    FORGED.replace("null", '{"set": 1, "give": {}}'),
+]  # fmt: skip
+
+
+def test_a_malformed_answer_is_an_error_in_words(hand, static):
+    hand.press("Run")
+    hand.waits_for("idles")
+    said = hand.page.evaluate(
+        "async ([at, texts]) => { const { read } = await import(at);"
+        " return texts.map(text => { try { read(text); return 'taken'; } catch (error) { return error.message; } }); }",
+        [f"{static}assets/puzzle/sandbox.js", [FORGED, *MALFORMED]],
+    )
+    assert said[0] == "taken"
+    assert all("not what a puzzle's judge says" in each for each in said[1:]), said
 
 
 def judged_in(tab, name, code, task, words):

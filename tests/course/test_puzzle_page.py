@@ -90,6 +90,72 @@ def test_awkward_code_is_answered_there_too(tmp_path):
         assert words in answer["words"] and answer["line"] == line and not answer["right"], (code, answer)
 
 
+# lists all modules that the page's Python knows of, and those of the library that its package brings along
+MODULES_OF = """
+const { imported, VFS, stdlib_module_names: library } = __BRYTHON__;
+const names = [...Object.keys(imported), ...Object.keys(VFS), ...library ?? []];
+fs.writeSync(1, JSON.stringify(names));
+"""
+
+
+def modules_shipped(folder) -> list[str]:
+    """The names of all modules that Brython has or could have."""
+    text = puzzle_page.LIBRARY.read_text(encoding="utf-8")
+    library, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+    listing = IN_NODE.replace("before, brython, math, worker", "before, brython, math").replace(
+        ", math, worker]", ", math]"
+    )
+    listing = listing[: listing.index("const found")].replace(", jobs] =", "] =") + MODULES_OF
+    (folder / "list.cjs").write_text(listing, encoding="utf-8")
+    (folder / "math.js").write_text(puzzle_page.math(), encoding="utf-8")
+    scripts = [PUZZLE / "before.js", puzzle_page.BRYTHON, folder / "math.js"]
+    ran = subprocess.run(
+        [machine.node(), folder / "list.cjs", *scripts], capture_output=True, text=True, encoding="utf-8"
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return sorted({*library, *json.loads(ran.stdout)} - {"$timestamp"})
+
+
+def test_of_all_modules_only_math_is_imported(tmp_path):
+    names = modules_shipped(tmp_path)
+    assert len(names) > 300 and {"browser", "browser.ajax", "javascript", "sys", "math"} <= set(names)
+    tries, f = {}, "def chunk_to_send(*all):\n    return 0\n"
+    for name in names:
+        codes = [f"__import__({name!r})", f"__import__('math', fromlist=[{name!r}]).{name}"]
+        if name != "__future__" and all(
+            part.isidentifier() for part in name.split(".")
+        ):  # that one is syntax
+            codes += [f"import {name}", f"from {name} import *", f"from {name} import self"]
+        tries |= dict.fromkeys(codes, name)
+    [found] = in_brython([("ring_step", [("run", f"{code}\n{f}") for code in tries])], tmp_path)
+    for (code, name), answer in zip(tries.items(), found):
+        if code in ("import math", "from math import *", "__import__('math')"):
+            assert answer["line"] == 0, (code, answer)  # there it went on
+        else:
+            assert answer is None or answer["line"] == 1, (code, answer)
+        if name != "math" and "fromlist" not in code:
+            assert "needs no libraries" in answer["words"], (code, answer)
+
+
+TOO_MUCH = [f"return [0] * 10**{power}" for power in (10, 12, 18, 19, 30)] + ["return (0,) * 10**12"]
+
+
+@pytest.mark.parametrize("name", states.daily(puzzles.names()))
+def test_a_list_that_no_machine_holds_is_said_to_be_one(tmp_path, name):
+    head = next(line for line in puzzles.puzzle(name).START.splitlines() if line.startswith("def "))
+    codes = [f"{head}\n    {line}\n" for line in TOO_MUCH]
+    [found] = in_brython([(name, [("check", code) for code in codes])], tmp_path)
+    for code, answer in zip(codes, found):
+        assert "more memory than there is" in answer["words"] and answer["line"] == 2, (code, answer)
+
+
+@pytest.mark.parametrize("words", ["cannot fit 'int' into an index-sized integer", ""])
+def test_what_python_says_of_too_long_a_list_is_said_alike(words):
+    for kind in (OverflowError, MemoryError) if words else (MemoryError,):
+        assert judging.said(kind(words)) == "This asks for more memory than there is."
+    assert "exp of anything" in judging.said(OverflowError("math range error"))
+
+
 @pytest.mark.parametrize("name", puzzles.names())
 def test_a_script_is_plain_python_on_its_own(name):
     text = puzzle_page.script(name)

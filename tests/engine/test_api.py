@@ -18,7 +18,7 @@ from engine import api
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ("gpu", "model", "recipe", "link", "node")
 ASKED = ("estimate", "plan", "serve", "deploy", "collective", "goodput", "cost", "validate")
-PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Adapter", "Layout", "Load", "Limits", "Drafts"}
+PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Adapter", "Pictures", "Layout", "Load", "Limits", "Drafts"}
 
 
 # -- names ---------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_validate_reports_rows_worst_first():
         ),
         (
             lambda: engine.estimate(8, "h100-sxm", JOB, engine.Layout(8)),
-            "model must be an engine.Model, got 8",
+            "model must be an engine.Model or a text, got 8",
         ),
         (lambda: engine.plan("llama3-8b", 80e9, JOB, 8), "machine must be an engine.Machine"),
         (

@@ -9,6 +9,7 @@ import pytest
 from bokeh.document import Document
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from bench.reader import plain_map
 from tests.browser.server import run
 from tests.fuzz.cases import anything, cases, changed, text
 from widgets.kit.server.session import ANSWERS, LONGEST_REFUSAL, Session
@@ -120,7 +121,12 @@ class Wire:
                 return json.loads(content)
 
     async def ask(self, asked) -> str:
-        change = {"kind": "ModelChanged", "model": {"id": self.model}, "attr": "question", "new": asked}
+        change = {
+            "kind": "ModelChanged",
+            "model": {"id": self.model},
+            "attr": "question",
+            "new": plain_map(asked),
+        }
         await self.send("PATCH-DOC", {"events": [change]})
         return json.dumps(await self.read("PATCH-DOC"))
 

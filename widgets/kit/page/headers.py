@@ -14,6 +14,8 @@ them. Lessons must not be framed by other sites; a widget's own page may be embe
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 
 from widgets.kit.widget import all_widgets
@@ -36,12 +38,27 @@ POLICY = "; ".join(
 )
 # The frame in which a reader's Python runs (assets/puzzle). Brython writes JavaScript and evaluates it, which
 # the pages may not do. This frame may, but its origin is opaque (``sandbox``), and it cannot send requests to
-# anybody.
+# anybody: not even a script of the own origin may be loaded, because ``import()`` of one would carry out what
+# is written in its address. So the frame's only script stands in it, and the policy names its digest.
 FRAME = "assets/puzzle/frame.html"
+IN_THE_FRAME = """
+// Starts a worker from the texts that the page hands in, and passes messages on.
+let worker = null;
+addEventListener("message", ({ source, data }) => {
+  if (source !== parent) return;
+  if (!data.texts) return worker?.postMessage(data);
+  worker = new Worker(URL.createObjectURL(new Blob(data.texts, { type: "text/javascript" })));
+  worker.onmessage = ({ data: said }) => parent.postMessage(said, "*");
+  worker.onerror = () => parent.postMessage({ failed: true, secret: data.secret }, "*");
+  worker.postMessage({ puzzle: data.puzzle, secret: data.secret });
+});
+parent.postMessage({ open: true }, "*");
+"""
+DIGEST = base64.b64encode(hashlib.sha256(IN_THE_FRAME.encode()).digest()).decode()
 OF_THE_FRAME = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'self' 'unsafe-eval' blob:",
+        f"script-src 'sha256-{DIGEST}' 'unsafe-eval' blob:",
         "worker-src blob:",
         "base-uri 'none'",
         "form-action 'none'",
@@ -73,7 +90,7 @@ def frame() -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{OF_THE_FRAME}">\n'
         "<title>Where a reader's Python runs</title>\n"
-        '<script src="frame.js"></script>\n</head>\n</html>\n'
+        f"<script>{IN_THE_FRAME}</script>\n</head>\n</html>\n"
     )
 
 

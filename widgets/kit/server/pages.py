@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from bokeh.server.util import check_allowlist
+from bokeh.settings import settings
 from tornado.web import HTTPError, RequestHandler
 
 from engine.base.built import SITE
@@ -121,9 +123,19 @@ class Sitemap(RequestHandler):
 
     def get(self) -> None:
         text = (SITE / "sitemap.xml").read_text(encoding="utf-8")
-        home = min(re.findall("<loc>(.*?)</loc>", text), key=len)
+        if is_ours(self.request.host, self.application):
+            home = min(re.findall("<loc>(.*?)</loc>", text), key=len)
+            text = text.replace(home, f"{self.request.protocol}://{self.request.host}/")
         self.set_header("Content-Type", "application/xml; charset=utf-8")
-        self.finish(text.replace(home, f"{self.request.protocol}://{self.request.host}/"))
+        self.finish(text)
+
+
+def is_ours(host: str, application: Any) -> bool:
+    """Whether this is a name under which readers reach this server: one whose pages may open a socket, or the
+    machine itself where no socket is served. Anything else that a request claims is not repeated to it."""
+    if named := settings.allowed_ws_origin() or getattr(application, "websocket_origins", None):
+        return check_allowlist(host.lower(), list(named))
+    return re.fullmatch(r"(localhost|127\.0\.0\.1)(:\d{1,5})?", host) is not None
 
 
 ROUTES = [(r"/sitemap.xml", Sitemap), (r"/(.*)", Course)]  # of a server without Python behind its pages

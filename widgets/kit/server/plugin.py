@@ -5,24 +5,29 @@ Every page is the static one (pages.py) plus a single line that says where Pytho
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
-import os
+import secrets
+from collections.abc import Awaitable
 
 import bokeh
+import bokeh.server.server
 from bokeh.server.urls import per_app_patterns
 from bokeh.server.views.ws import WSHandler
-from bokeh.util.token import generate_jwt_token, generate_session_id
+from bokeh.settings import settings
+from bokeh.util.token import check_token_signature, generate_jwt_token, generate_session_id, get_session_id
 from panel.io.server import ComponentResourceHandler
 from tornado.web import RequestHandler
 
 from engine.base.built import SITE
-from widgets.kit.server import reload
+from widgets.kit.server import gate, reload
 from widgets.kit.server.pages import Course, Sitemap
+from widgets.kit.server.peers import PEERS, Doors, Peer
 
-MOST_PAGES = int(
-    os.environ.get("COURSE_PAGES", "500")
-)  # open at once in this process; deploy/README.md says why
+SECRET = settings.secret_key_bytes() or secrets.token_bytes(32)  # processes may share one: BOKEH_SECRET_KEY
+TOKEN_S = 60  # from the token to the socket
+PING_S = 12.0  # a peer that does not answer a ping is gone after two of these and five seconds
 
 
 class Brief(logging.Filter):
@@ -47,35 +52,87 @@ for name in ("bokeh.server.views.ws", "bokeh.server.protocol_handler"):
 
 # -- requests of the pages -----------------------------------------------------------------------------------
 class Socket(WSHandler):
-    """Bokeh's websocket, made faster and limited."""
+    """Bokeh's websocket, made faster, and closed to all but the pages (``gate``)."""
 
-    pages: set[Socket] = set()
+    sessions: set[str] = set()  # of the open sockets
+    peer: Peer | None = None  # once it has a place
+
+    async def prepare(self) -> None:
+        peer = PEERS.at(self.request.remote_ip or "")
+        await peer.turn()
+        if why := PEERS.refusal(peer):
+            self.set_status(503)
+            self.finish(why)
 
     @property
     def max_message_size(self) -> int:
-        """A request has a few hundred bytes."""
-        return 64 * 1024
+        """Of a frame; ``gate`` counts the frames of a message."""
+        return gate.MOST_BYTES
+
+    @property
+    def ping_interval(self) -> float:
+        return PING_S
+
+    @property
+    def ping_timeout(self) -> float:
+        return PING_S
 
     def open(self) -> None:
-        if full():
-            self.close(1013, "too many readers")
+        peer, session = PEERS.at(self.request.remote_ip or ""), signed_session(self._token)
+        if why := PEERS.refusal(peer):
+            self.close(1013, why)
+        elif session is None or session in self.sessions:
+            self.close(1008, "not a token of this server, or one that is in use")
+        else:
+            if not self.sessions:
+                # everything created before the first reader stays, so the garbage collector need not inspect
+                # it after each page that closes
+                gc.freeze()
+            self.peer, self.session, self.gate = peer, session, gate.Gate()
+            self.sessions.add(session)
+            PEERS.opened(peer)
+            self.set_nodelay(True)  # otherwise TCP delays a message's small pieces, 40 ms per answer
+            super().open()
+
+    async def on_message(self, fragment: str | bytes) -> None:
+        if self.peer is None:  # refused; what it still sends is not read
             return
-        if not self.pages:
-            # everything created before the first reader stays, so the garbage collector need not inspect it
-            # after each page that closes
-            gc.freeze()
-        self.pages.add(self)
-        self.set_nodelay(True)  # otherwise TCP delays a message's small pieces, 40 ms per answer
-        super().open()
+        try:
+            whole = self.gate.take(fragment, self.own_model())
+        except gate.NotOurs as why:
+            self.leave()
+            self.close(1008, str(why))
+            return
+        if whole:
+            await self.peer.turn()
+            for part in whole:
+                await super().on_message(part)
+
+    def own_model(self) -> str | None:
+        """The id of this page's model; None before the session is open, and after it."""
+        session = self.connection and self.connection._session
+        return session.document.roots[0].id if session and not session.destroyed else None
+
+    def leave(self) -> None:
+        """Give the place back."""
+        if self.peer:
+            self.sessions.discard(self.session)
+            PEERS.closed(self.peer)
+            self.peer = None
 
     def on_close(self) -> None:
-        self.pages.discard(self)
+        self.leave()
         super().on_close()
 
 
-def full() -> bool:
-    """Whether as many pages are open as this process takes."""
-    return len(Socket.pages) >= MOST_PAGES
+def signed_session(token: str | None) -> str | None:
+    """The session of a token that this server signed; Bokeh then looks whether it has expired."""
+    try:
+        if token and check_token_signature(token, SECRET, True):
+            return get_session_id(token)
+    except Exception:  # Bokeh decodes a token before it looks at the signature
+        pass
+    return None
 
 
 class Uncached(RequestHandler):
@@ -89,26 +146,41 @@ class Uncached(RequestHandler):
 class Token(Uncached):
     """A new session's token for the page that asks."""
 
-    def get(self) -> None:
-        if full():
+    async def get(self) -> None:
+        peer = PEERS.at(self.request.remote_ip or "")
+        await peer.turn()
+        if why := PEERS.refusal(peer):
             self.set_status(503)
             self.set_header("Retry-After", "30")
-            self.finish("too many readers")
+            self.finish(why)
             return
-        self.finish(generate_jwt_token(generate_session_id()))
+        session = generate_session_id(SECRET, True)
+        self.finish(generate_jwt_token(session, SECRET, True, expiration=TOKEN_S))
 
 
 class Health(Uncached):
-    """An answer for health probes, which shows that this process works."""
+    """For a probe that asks whether this process works, however busy it is."""
 
     def get(self) -> None:
         self.finish("well")
+
+
+class Ready(Uncached):
+    """For a probe that asks whether a new reader should be sent here: not to a process that is full."""
+
+    def get(self) -> None:
+        if PEERS.pages >= PEERS.most:
+            self.set_status(503)
+        self.finish("full" if PEERS.pages >= PEERS.most else "ready")
 
 
 class Served(Course):
     """The site, whose pages are told here that a server is available."""
 
     live = True
+
+    def prepare(self) -> Awaitable[None]:
+        return PEERS.at(self.request.remote_ip or "").turn()
 
 
 def only_the_socket(patterns: list[tuple]) -> list[tuple[str, type[RequestHandler]]]:
@@ -133,12 +205,25 @@ def of_the_site(handler: RequestHandler, path: str) -> None:
     handler.get(f"components/{path}")
 
 
+def take_more_connections() -> None:
+    """Let this process have as many open files as the machine allows it; often it starts with 1024."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows has no such limit
+        import resource  # noqa: PLC0415
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+take_more_connections()
+bokeh.server.server.HTTPServer = Doors  # pyright: ignore[reportPrivateImportUsage]
 per_app_patterns[:] = only_the_socket(per_app_patterns)
 for verb in ("get", "head"):
     setattr(ComponentResourceHandler, verb, of_the_site)
 ROUTES = [
     (r"/live/token", Token),
     (r"/live/health", Health),
+    (r"/live/ready", Ready),
     (r"/sitemap.xml", Sitemap),
     *reload.routes(SITE),
     (r"/(.*)", Served),

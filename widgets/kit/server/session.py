@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from threading import Lock, Thread
+from time import monotonic
 from typing import Any
 
 from bokeh.core import properties
@@ -12,13 +13,44 @@ from bokeh.document import Document
 from bokeh.model import DataModel
 
 from widgets.kit.server.answer_cache import Answers, packed
+from widgets.kit.server.peers import PEERS
 from widgets.kit.widget import Widget
 
 LONGEST_ACTION_S = 20.0
 LONGEST_REFUSAL = 200  # characters, because the input may be arbitrarily long
 ANSWERS = Answers()
 LOG = logging.getLogger(__name__)
-ACTING = Lock()  # one action at a time on this machine, because two measurements would disturb each other
+PATIENCE_S = 60.0
+
+
+class Actions:
+    """Who may run an action. One runs at a time, because two measurements would disturb each other. Whoever
+    ran the last one lets others go first who were refused meanwhile."""
+
+    def __init__(self) -> None:
+        self.lock, self.last = Lock(), None
+        self.refused_s: dict[object, float] = {}
+
+    def refusal(self, peer: object) -> str | None:
+        """Why this peer has to wait; None if it is its turn, which ends with ``over``."""
+        now = monotonic()
+        self.refused_s = {one: when for one, when in self.refused_s.items() if now - when < PATIENCE_S}
+        if not self.lock.acquire(blocking=False):
+            self.refused_s[peer] = now
+            return "Another reader's run is not over yet. Try again in a few seconds."
+        self.refused_s.pop(peer, None)
+        if peer is self.last and self.refused_s:
+            self.lock.release()
+            return "You ran this last, and another reader is waiting. Try again in a minute."
+        self.last = peer
+        return None
+
+    def over(self) -> None:
+        """The run is over."""
+        self.lock.release()
+
+
+ACTIONS = Actions()
 
 
 class Conversation(DataModel):
@@ -40,6 +72,8 @@ class Session:
         self.model: Any = Conversation()  # Bokeh declares no type for the values of properties
         self.model.on_change("question", self.answer)
         document.add_root(self.model)
+        context: Any = document.session_context  # none in a test
+        self.peer = PEERS.at(context.request.remote_ip or "") if context and context.request else self
 
     def answer(self, _attribute: str, _old: Any, question: Any) -> None:
         """Answer a page, or anyone else who has found the socket: whatever was sent, there is an answer and
@@ -67,8 +101,8 @@ class Session:
         """Start one of the widget's actions in a thread; its answer follows later, and other requests are
         served meanwhile."""
         method = widget.methods("action_label")[name]
-        if not ACTING.acquire(blocking=False):
-            self.refuse(number, "Another reader's run is not over yet. Try again in a few seconds.")
+        if why := ACTIONS.refusal(self.peer):
+            self.refuse(number, why)
             return
 
         def work():
@@ -77,7 +111,7 @@ class Session:
             except Exception as error:  # whatever it was, the page is waiting for an answer
                 answer = {"number": number, "refused": str(error)}
             finally:
-                ACTING.release()
+                ACTIONS.over()
             self.document.add_next_tick_callback(lambda: setattr(self.model, "answer", answer))
 
         Thread(target=work, daemon=True).start()

@@ -10,6 +10,7 @@ const at = name => new URL(name, import.meta.url);
 
 export const endless = ms => `Stopped after ${Math.round(ms / 1000)} seconds. Is there a loop that never ends, or a list of millions? Your code is kept.`;
 export const LOST = "Stopped: this took more memory than the browser gives, or Python itself failed. Your code is kept.";
+const UNREADABLE = "Stopped: what came back is not what a puzzle's judge says. Your code is kept.";
 const UNREACHED = "The page's Python could not be loaded. Your code is kept; try again when you are online.";
 
 const kept = new Map();  // what has been fetched, for the next run
@@ -24,6 +25,23 @@ async function text(name) {
 }
 
 const late = (ms, words) => new Promise((_, reject) => setTimeout(reject, ms, new Error(words)));
+
+const isText = value => typeof value === "string";
+const isObject = value => typeof value === "object" && value !== null && !Array.isArray(value);
+const isBox = value => Array.isArray(value) && value.length === 4 && value.slice(0, 2).every(Number.isFinite) && value.slice(2).every(isText);
+const isLine = value => Array.isArray(value) && value.length === 2 && isText(value[0]) && Array.isArray(value[1]) && value[1].every(isBox);
+const isPicture = ({ lines, key, says, unit }) => Array.isArray(lines) && lines.every(isLine) && isObject(key) && isText(says) && isText(unit);
+const isDrawn = value => value === null || (isObject(value) && (isObject(value.picture) ? isPicture(value.picture) : isObject(value.set) && isObject(value.give)));
+
+// An answer as judging.tried gives it; an Error with words for the reader where it is none.
+export function read(text) {
+  let found = null;
+  try { found = JSON.parse(text); } catch { /* it is none */ }
+  const { right, words, line, printed, drawn } = found ?? {};
+  const is = typeof right === "boolean" && isText(words) && Number.isInteger(line) && Array.isArray(printed) && printed.every(isText) && isDrawn(drawn);
+  if (!is) throw new Error(UNREADABLE);
+  return { right, words, line, printed, drawn };
+}
 
 export class Sandbox {
   constructor(place, name) {
@@ -43,21 +61,24 @@ export class Sandbox {
       frame.contentWindow.postMessage({ code, task }, "*");
       const { answer: found } = await Promise.race([answer, late(limit, endless(limit))]);
       if (typeof found !== "string" || found.length > LONGEST) throw new Error(LOST);
-      return JSON.parse(found);
+      return read(found);
     } finally {
       room.then(({ close }) => close(), () => {});
       if (this.place.isConnected) (this.next = this.open()).catch(() => { this.next = null; });
     }
   }
 
-  // A frame whose Python is ready.
+  // A frame whose Python is ready. Its messages carry a secret that the reader's code cannot read.
   async open() {
+    const secret = Array.from(crypto.getRandomValues(new Uint32Array(4)), word => word.toString(36)).join("-");
     const puzzle = await text(`puzzles/${this.name}.txt`), texts = await Promise.all(SCRIPTS.map(text));
     const frame = Object.assign(document.createElement("iframe"), { src: at("frame.html"), title: "Python", hidden: true, tabIndex: -1 });
     frame.setAttribute("sandbox", "allow-scripts");
     frame.setAttribute("aria-hidden", "true");
     let tell = null;
-    const heard = ({ source, data }) => { if (source === frame.contentWindow && data && typeof data === "object") tell?.(data); };
+    const heard = ({ source, data }) => {
+      if (source === frame.contentWindow && (data?.open || data?.secret === secret)) tell?.(data);
+    };
     const close = () => { removeEventListener("message", heard); frame.remove(); };
     const said = () => new Promise(resolve => { tell = resolve; });
     addEventListener("message", heard);
@@ -67,7 +88,7 @@ export class Sandbox {
     try {
       await Promise.race([opened, late(OPENING_MS, UNREACHED)]);
       const ready = said(), begun = performance.now();
-      frame.contentWindow.postMessage({ texts, puzzle }, "*");
+      frame.contentWindow.postMessage({ texts, puzzle, secret }, "*");
       if (!(await Promise.race([ready, late(OPENING_MS, UNREACHED)])).ready) throw new Error(LOST);
       took = performance.now() - begun;
     } catch (error) {
