@@ -154,7 +154,7 @@ def field(source: str, speaks: str = "") -> etree.Element:
 
 def told(about: Asked, speaks: str) -> list[tuple]:
     """The slips that may be mentioned for a wrong answer, in the form that the page's script takes."""
-    found = slips.offered(about.family, about.scale, about.within, f"{speaks} {about.label}")
+    found = slips.offered(about.family, about.scale, about.within, f"{speaks} {about.label}", about.label)
     return [astuple(slip) for slip in found]
 
 

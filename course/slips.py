@@ -32,6 +32,11 @@ WIRES = (
     r"\b(wires?|links?|NVLink|InfiniBand|Ethernet|PCIe|network|NICs?|cards?|send\w*|sent|spine|ring"
     r"|AllReduce|AllGather|ReduceScatter|AllToAlls?)\b"
 )
+# A number whose own label names one of these is no wire's, even where its exercise speaks of wires.
+NO_WIRE = (
+    r"\b(forward|backward|arithmetic|comput\w*|products?|weights|states?|drives?|disks?|storage|caches?|HBM"
+    r"|host|memory)\b"
+)
 PASSES = r"\b(forward|backward|FLOPs?|MFU|arithmetic|training)\b"
 NODES = r"\b(GPUs?|[HAB][12]00s?|nodes?|eight|ranks?|replicas?)\b"
 # how close an answer must be to the factor, unless the exercise's own tolerance is wider
@@ -49,9 +54,10 @@ class Slip:
     near: float
 
 
-def offered(family: str, scale: float, within: float, speaks: str) -> list[Slip]:
+def offered(family: str, scale: float, within: float, speaks: str, label: str = "") -> list[Slip]:
     """The slips that may be mentioned for a wrong answer to this question. ``scale`` is the SI value of the
-    requested unit, ``within`` the tolerance, ``speaks`` the words of the question. For a small whole number
+    requested unit, ``within`` the tolerance, ``speaks`` the words of the exercise and ``label`` those of the
+    number that it asks for. For a small whole number
     that must be exact, only the prefix slip is offered, because such a number is too easily off by 2 or 8 for
     other reasons."""
     rough = max(ROUGHLY, within)
@@ -70,7 +76,7 @@ def offered(family: str, scale: float, within: float, speaks: str) -> list[Slip]
         found.append(Slip((8,), "Off by a factor of 8: bits, or bytes?", rough))
     if family in OF_A_NODE and re.search(NODES, speaks):
         found.append(Slip((8,), "Off by a factor of 8: one GPU where a node of eight is meant?", rough))
-    found.append(Slip((2,), f"Off by a factor of 2: {_two(family, short, speaks)}?", rough))
+    found.append(Slip((2,), f"Off by a factor of 2: {_two(family, short, speaks, label)}?", rough))
     if family in OF_A_PASS and re.search(PASSES, speaks):
         words = "Off as a forward pass is from a whole step: two FLOPs a parameter and token, four, or six?"
         found.append(Slip((3, 1.5), words, TIGHTLY))
@@ -82,12 +88,13 @@ def _thousands(prefixes: str, near: float) -> Slip:
     return Slip((1e3, 1e6, 1e9), f"Off by a factor of {{by}}: {look}.", near)
 
 
-def _two(family: str, short: bool, speaks: str) -> str:
+def _two(family: str, short: bool, speaks: str, label: str) -> str:
     """What is easily counted twice, or only once, for quantities of this kind."""
     ways = []
     if family in ("bytes", "bytes_binary"):
         ways.append("two bytes a value, or one")
-    if family in ("bytes", "bytes_per_s", "seconds") and short and re.search(WIRES, speaks):
+    on_a_wire = re.search(WIRES, label) or (re.search(WIRES, speaks) and not re.search(NO_WIRE, label))
+    if family in ("bytes", "bytes_per_s", "seconds") and short and on_a_wire:
         ways.append("both directions of a wire, there and back")
     if family in ("flops", "flops_per_s"):
         ways.append("a multiplication and an addition are two FLOPs")

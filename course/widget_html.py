@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,19 @@ def rich_line(text: str) -> Markup:
     return Markup(rich(text).removeprefix("<p>").removesuffix("</p>"))
 
 
+SHORT = 230  # characters of a caption, three lines of a wide figure
+SENTENCE_ENDS = re.compile(r"(?<=[.?!])\s+(?=[A-Z○])")
+
+
+def caption(assumptions: str) -> tuple[str, str]:
+    """(what stands under a figure, what is folded): the first sentences of its assumptions, as many as are
+    read at a glance, and the others."""
+    first, *others = SENTENCE_ENDS.split(assumptions)
+    while others and len(first) + len(others[0]) < SHORT:
+        first = f"{first} {others.pop(0)}"
+    return first, " ".join(others)
+
+
 def _control(name: str, control, raw, main: bool) -> Markup:
     fields = {"id": name, "control": control, "value": raw, "main": main}
     if control.kind in ("number", "player"):
@@ -87,6 +101,7 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
         (key, said[key].readout_label, said[key].readout_help, value["text"], bool(value["alarm"]))
         for key, value in shown["readouts"].items()
     ]
+    seen, folded = caption(widget.assumptions)
     return Markup(
         _templates()
         .get_template("widget.html")
@@ -123,7 +138,8 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
                 for key, value in shown["regimes"].items()
                 if value["met"]
             ],
-            assumptions=rich_line(widget.assumptions),
+            assumptions=rich_line(seen),
+            left_out=rich_line(folded) if folded else "",
             formula=rich(widget.formula) if widget.formula else "",
         )
     )

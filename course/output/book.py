@@ -264,7 +264,7 @@ def _still(chapter: Chapter, figure: Element, label: str) -> dict:
         "summary": said("data-summary"),
         "regimes": [html_tree.text(one) for one in html_tree.find(figure, "widget-regime")],
         "break_it": said("data-break-it"),
-        "assumptions": said("widget-caption"),
+        "assumptions": Markup(" ").join(filter(None, [said("widget-caption"), said("widget-left-out")])),
         "predict": _prediction(chapter, slug, figure),
     }
 

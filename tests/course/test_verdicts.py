@@ -31,7 +31,7 @@ def about(
     speaks: str = "GPUs that send over a wire, forward and backward",
     **more,
 ) -> dict:
-    told = slips.offered(family, scale, within, f"{speaks} {label}")
+    told = slips.offered(family, scale, within, f"{speaks} {label}", label)
     return {
         "unit": unit,
         "slips": [[slip.factors, slip.words, slip.near] for slip in told],
@@ -156,6 +156,12 @@ def test_right_however_it_is_written(script, asked, texts):
         (about(0.3, "percent", 0.01), "15 %", "factor of 2: is something counted twice"),
         (DAYS, "28", "factor of 2: is something counted twice"),
         (about(0.010, "seconds", 1e-3), "20 ms", "factor of 2: both directions of a wire"),
+        (
+            about(0.010, "seconds", 1e-3, label="The backward pass"),
+            "20 ms",
+            "factor of 2: is something counted twice",
+        ),
+        (about(30e9, "bytes", 1e9, label="fp16 weights"), "60 GB", "factor of 2: two bytes a value, or one?"),
         (about(0.010, "seconds", 1e-3, speaks="operators"), "20 ms", "factor of 2: is something counted"),
         (STATE_BYTES, "40 TB", "Too high, by more than a factor of ten"),
         (STATE_BYTES, "0.4 TB", "Too low, by"),

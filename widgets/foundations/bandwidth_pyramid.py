@@ -79,7 +79,7 @@ class BandwidthPyramid(Widget):
         holds = [f", holds {show(held[i], 'bytes')}" for i in range(HBM)]
         holds += [f", holds {sold(held[HBM])}"] + [" one way"] * 4
         ways = [f"{show(rate[i], 'bytes_per_s')}{holds[i]}" for i in range(8)]
-        ratios = [f"{show(took[i], 'seconds')},  {show(against[i], 'times', 2)}" for i in range(8)]
+        ratios = [f"{show(took[i], 'seconds')},  {show(against[i], 'times')}" for i in range(8)]
         return {
             "row": ROWS,
             "y": Y,

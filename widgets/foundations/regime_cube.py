@@ -39,11 +39,12 @@ TICKS = 10.0 ** np.arange(-3, 3)
 AT = isometric.log_share(TICKS, FEWEST, MOST)
 LIMIT = AT[list(TICKS).index(1)]
 # -- places on the picture: the cube, and beside it, on a phone above it, the rows ---------------------------
-CUBE = Place((0.0, 0.38), (0.0, 1.0)), Place((0.0, 1.0), (0.0, 0.48))
-ROWS = Panel("rows", Place((0.565, 0.835), (0.09, 0.85)), Place((0.37, 0.8), (0.53, 0.95)))
-TICKED = {"wide": list(range(6)), "narrow": [1, 3, 5]}
-KEY_AT = {"wide": [-0.05, 0.38, 0.81], "narrow": [-0.78, -0.2, 0.36]}  # along the rows' axis, over them
-LEFT, RIGHT = {"wide": -0.06, "narrow": -0.06}, {"wide": 1.57, "narrow": 1.45}
+CUBE = Place((0.0, 0.48), (0.0, 1.0)), Place((0.0, 1.0), (0.0, 0.48))
+ROWS = Panel("rows", Place((0.645, 0.825), (0.09, 0.85)), Place((0.37, 0.8), (0.53, 0.95)))
+TICKED = {"wide": [1, 3, 5], "narrow": [1, 3, 5]}
+KEY_AT = {"wide": [-0.6, 0.06, 0.76], "narrow": [-0.78, -0.2, 0.36]}  # along the rows' axis, over them
+LEFT, RIGHT = {"wide": -0.06, "narrow": -0.06}, {"wide": 1.92, "narrow": 1.45}
+APART = np.array([0.24, 0.0, -0.24])  # of a row: memory over compute over network, so that none hides another
 JOB = ("task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s")
 TURNS = 9  # steps of the player to a quarter turn
 TRAINING = ("memory", "compute", "network")
@@ -222,6 +223,23 @@ class RegimeCube(Widget):
     def limit(self):
         return isometric.segments(isometric.box(LIMIT), self.turn_degrees(), self.tilt)
 
+    @part("turn", "tilt", *JOB, "focus", shown=False)
+    def scale_ends(self):
+        """What the three scales end at, and what they begin with, where no value of the model in focus is."""
+        at = self.point()
+        x, y, _ = isometric.project(isometric.ENDS, self.turn_degrees(), self.tilt)
+        return {
+            "x": x,
+            "y": y,
+            "text": [
+                *[choose(at[axis] > 0.85, "", units.human(MOST, "times")) for axis in range(3)],
+                choose(at[2] < 0.15, "", units.human(FEWEST, "percent")),
+            ],
+            "align": ["left", "right", "right", "right"],
+            "right": [4.0, -4.0, -6.0, -6.0],
+            "down": [9.0, 9.0, 0.0, 0.0],
+        }
+
     @part("turn", "tilt", "task")
     def titles(self):
         x, y, _ = isometric.project(isometric.TITLES, self.turn_degrees(), self.tilt)
@@ -232,10 +250,6 @@ class RegimeCube(Widget):
             "align": ["left", "right", "left"],
             "right": [12.0, -12.0, 12.0],
         }
-
-    @part("turn", "tilt", *JOB)
-    def stems(self):
-        return isometric.segments(isometric.stems(self.points()), self.turn_degrees(), self.tilt)
 
     @part("turn", "tilt", *JOB)
     def dots(self):
@@ -292,7 +306,8 @@ class RegimeCube(Widget):
         return {
             "name": NAMES,
             "x": isometric.log_share(largest, FEWEST, MOST),
-            "y": self.heights(),
+            "y": self.heights() + lookup(APART, binding),
+            "middle": self.heights(),
             "bound": [self.resource(binding[i]) for i in range(COUNT)],
             "amount": amounts,
             "told": [f"{self.short(binding[i])} {amounts[i]}" for i in range(COUNT)],
@@ -325,7 +340,7 @@ class RegimeCube(Widget):
         """All three loads of each model, as hollow marks."""
         return {
             "x": np.ravel(self.points()),
-            "y": np.repeat(self.heights(), 3),
+            "y": np.repeat(self.heights(), 3) + np.tile(APART, COUNT),
             "resource": [self.resource(axis) for axis in range(3)] * COUNT,
         }
 
@@ -448,9 +463,10 @@ class RegimeCube(Widget):
         color, ends = fig.COLOR, ("x0", "y0", "x1", "y1")
         over_lines = {"background_fill_color": color["panel"], "background_fill_alpha": 0.7}
         p.segment(*ends, source=sources["walls"], line_color=color["line"])
-        p.segment(*ends, source=sources["limit"], line_color=color["ink"], line_dash=[6, 4])
-        p.segment(*ends, source=sources["stems"], line_color=color["ink-faint"], line_alpha=0.45)
-        p.segment(*ends, source=sources["drops"], line_color=color["ink"], line_dash=[3, 3])
+        p.segment(*ends, source=sources["limit"], line_color=color["ink-faint"], line_dash=[6, 4])
+        at_end = {"text": "text", "text_align": "align", "x_offset": "right", "y_offset": "down"}
+        p.text("x", "y", source=sources["scale_ends"], **at_end, **fig.LABEL)
+        p.segment(*ends, source=sources["drops"], line_color=color["ink"], line_width=1.5, line_dash=[3, 3])
         beside = {"text": "name", "text_align": "align", "x_offset": "right"}
         p.scatter("x", "y", source=sources["titles"], size=12, line_color=None, **_kinds("name"))
         p.text("x", "y", source=sources["titles"], **beside, **fig.BOLD)
@@ -484,8 +500,8 @@ class RegimeCube(Widget):
             head = COUNT + 0.7
             fig.only(
                 width,
-                p.text(LEFT[width], "y", text="name", text_align="right", **styled),
-                p.text(RIGHT[width], "y", text=amount, text_align="right", **styled),
+                p.text(LEFT[width], "middle", text="name", text_align="right", **styled),
+                p.text(RIGHT[width], "middle", text=amount, text_align="right", **styled),
                 p.scatter(at, head, size=11, source=kinds, line_color=None, **_kinds("name"), **scales),
                 p.text(at, head, text="name", x_offset=10, source=kinds, **fig.TEXT, **scales),
                 *(self.tick(p, i, scales) for i in TICKED[width]),

@@ -667,8 +667,8 @@ class RingAllreduce(Widget):
         )
         return (
             f"A ring of {show(self.ranks, 'count')} sums {show(self.size, 'bytes')} in "
-            f"{show(self.time_s(), 'seconds')}; {link} carries {in_all}, {so_far} of it "
-            f"{choose(self.moment() < np.ceil(self.moment()), 'during', 'after')} step "
+            f"{show(self.time_s(), 'seconds')}; {link} carries {in_all}, {so_far} of it so far, "
+            f"{choose(self.moment() < np.ceil(self.moment()), 'in', 'after')} step "
             f"{show(np.ceil(self.moment()), 'count')} of {show(self.steps(), 'count')}."
         )
 

@@ -37,7 +37,8 @@ SLOWEST, CROWDED, FASTEST = (
 )  # FLOPs per byte: the ends of the axis, and where its right edge is near
 VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
 NEAR = 3.0  # two marks on a slope whose names would overlap stand within this factor of each other
-BELOW, FARTHER = 12.0, 38.0  # pixels from a mark down to its name
+BELOW, FARTHER = 12.0, 52.0  # pixels from a mark down to its name
+ABOVE = np.array([-16.0, -36.0, -16.0, -16.0])  # … and up, over the roof
 CLEAR = 1.25  # decades from the start of the HBM's line up to its name, which ends where the line has risen
 
 
@@ -214,7 +215,7 @@ class Roofline(Widget):
     @part("gpu", "precision", "wire", "network", "ranks")
     def names(self):
         peak, hbm, wire = self.peak(), self.gpu.hbm_bytes_per_s, self.wire_bytes_per_s()
-        under_wire = fig.decades_below(peak, 1.75)
+        under_wire = fig.decades_below(peak, 2.4)
         start = roofline.attainable_flops_per_s(SLOWEST, peak, hbm)
         above_hbm = fig.decades_below(start, -CLEAR)  # above its line, since the wire's is below
         x = np.stack([SLOWEST, SLOWEST, roofline.ridge_flops_per_byte(under_wire, wire)])
@@ -275,8 +276,18 @@ class Roofline(Widget):
         computes = roofline.binding_ceiling(ceilings) == 0
         close = (x[1] < NEAR * x[0]) & (x[0] < NEAR * x[1])  # decode stands by its attention
         both = (x[2] < NEAR * x[3]) & (x[3] < NEAR * x[2])  # and a training step by the prefill
-        below = np.stack([BELOW, np.where(close, FARTHER, BELOW), BELOW, np.where(both, FARTHER, BELOW)])
-        leftward = (x > CROWDED) | (computes & (np.arange(4) == 1))  # decode on the roof, left of the others
+        tall = (
+            3.0 * np.min(ceilings, axis=-1)[1] > self.peak()
+        )  # decode stands near the roof, left of prefill
+        below = np.stack(
+            [
+                BELOW,
+                np.where(close, FARTHER, BELOW),
+                np.where(tall, FARTHER, BELOW),
+                np.where(both, FARTHER, BELOW),
+            ]
+        )
+        leftward = x > CROWDED
         return {
             "x": x,
             "y": np.min(ceilings, axis=-1),
@@ -290,8 +301,9 @@ class Roofline(Widget):
             "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
             "align": [choose(leftward[i], "right", "left") for i in range(4)],
             "right": np.where(leftward, -10.0, 10.0),
-            # a prefill stands under the roof, decode and training over it; what is on a slope, under that
-            "down": np.where(computes & (np.arange(4) != 2), -16.0, below),
+            # a prefill is named under the roof, a training step over it and decode over that; what is on a
+            # slope is named under it
+            "down": np.where(computes & (np.arange(4) != 2), ABOVE, below),
         }
 
     @hint("work")

@@ -212,7 +212,7 @@ class _Page:
         asked = html_tree.find(element, "widget-predict")
         found = self.prediction(slug, asked[0], writer) if asked else []
         found.append(Cell("figure", _component(cls, json.loads(element.attrib["data-initial"]))))
-        for kind in ("widget-break-it", "widget-caption"):
+        for kind in ("widget-break-it", "widget-caption", "widget-left-out"):
             found += [writer.line(each) for each in html_tree.find(element, kind)]
         return found
 

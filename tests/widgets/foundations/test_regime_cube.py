@@ -181,7 +181,7 @@ def test_rows_stand_in_the_order_of_what_binds_and_the_larger_load_is_further_ri
     parts = shown(**RegimeCube.presets[preset])["parts"]
     models, rows = parts["models"], parts["rows"]
     loads = np.stack([models[axis] for axis in ("memory", "compute", "bandwidth")], axis=1)
-    assert np.array_equal(np.argsort(np.argsort(loads.max(axis=1), kind="stable")) + 0.5, rows["y"])
+    assert np.array_equal(np.argsort(np.argsort(loads.max(axis=1), kind="stable")) + 0.5, rows["middle"])
     places = parts["loads_of_rows"]["x"].reshape(len(NAMES), 3)
     assert np.allclose(rows["x"], places.max(axis=1)) and rows["bound"] == models["bound"]
     order = np.argsort(loads.ravel())

@@ -104,6 +104,10 @@ def box(size: float) -> np.ndarray:
 TITLES = np.array([(0.62, 1.2, -0.2), (-0.2, 0.62, -0.2), (0.0, 0.0, 1.12)])
 
 
+# Where the three scales end, and where the third begins.
+ENDS = np.array([(1.0, 1.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)])
+
+
 def readings(point: Real) -> Real:
     """Where one point is read off on the three scales."""
     return np.stack(
