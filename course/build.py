@@ -184,6 +184,7 @@ def ahead(text: str, up: str) -> str:
     modules = [
         *kit,
         "assets/widgets/shared.js",
+        "assets/widgets/answers.js",
         *(f"assets/widgets/{slug}.js?v={version}" for slug, version in versions),
     ]
     return f'<link rel="preload" as="script" fetchpriority="low" href="{up}assets/bokeh.min.js">' + "".join(

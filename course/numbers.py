@@ -19,7 +19,7 @@ import json
 import pkgutil
 import re
 import xml.etree.ElementTree as etree
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,12 @@ from widgets.kit.page.cache import kept_text
 if TYPE_CHECKING:
     from markdown.core import Markdown
 
+
+def nearest(choices: Sequence[float], value: float) -> int:
+    """Which of these a value is nearest to: the place of a prediction's right answer."""
+    return int(np.argmin(np.abs(np.array(choices) - value)))
+
+
 PLAIN = {
     "__import__": __import__,  # numpy itself imports lazily, with its caller's builtins
     "min": min,
@@ -49,6 +55,7 @@ PLAIN = {
     "round": round,
     "range": range,
     "dict": dict,
+    "nearest": nearest,
 }
 FORM = re.compile(
     r"""

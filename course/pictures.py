@@ -4,7 +4,8 @@ as a bitmap.
 
     python -m course.pictures             all of them, after course/build.py, when a title, a question or a
                                           lesson's first figure has changed
-    python -m course.pictures lessons     previews and tiles alone; after this, the lessons' names, if not all
+    python -m course.pictures lessons     previews and tiles alone; after this, the lessons' names, or fit,
+                                          planner and deploy, if not all
     python -m course.pictures figures     the figures alone; after this, their names, if not all
     python -m course.pictures readme      README's picture of a figure in its lesson
     python -m course.pictures dashboards  those in examples/, as the page about components shows them; after
@@ -52,6 +53,8 @@ PICTURED = {
     "16-custom-kernels-and-fusion": "flash_attention",
     "18-torch-compile": "compile_break_even",
 }
+# The tools that the home page shows with a picture of their own, and the figure that it is of.
+TOOLS = {"fit": "memory_wall", "planner": "rank_mesh", "deploy": "deployment_planner"}
 COURSE = ("System ML", "Parallel training and inference, from first principles", "01-why-distributed")
 
 
@@ -126,15 +129,15 @@ def tile(picture: str) -> Image.Image:
 
 
 def tiles(browser: Browser, home: str, names: list[str]) -> None:
-    """Each lesson's tile in both themes."""
+    """The tile of each lesson and of each tool in both themes."""
     (ASSETS / "tiles").mkdir(exist_ok=True)
     for theme in ("light", "dark"):
         page = browser.new_page(
             viewport={"width": TILE_WIDTH, "height": HEIGHT}, color_scheme=theme, device_scale_factor=2
         )
         page.add_init_script(WORDLESS)
-        for name in names or [lesson.name for lesson in lessons.numbered()]:
-            slug = PICTURED.get(name) or first_widget(name)
+        for name in names or [*(lesson.name for lesson in lessons.numbered()), *TOOLS]:
+            slug = TOOLS.get(name) or PICTURED.get(name) or first_widget(name)
             tile(drawn(page, home, slug)).save(
                 ASSETS / "tiles" / f"{name}-{theme}.webp", quality=70, alpha_quality=70, method=6
             )

@@ -1,8 +1,8 @@
 """Typical wrong answers: the factors by which well-known slips are off, and the hint for each.
 
 A hint is offered only where it can apply: a slip has the families of quantity in which it occurs, and some
-concern things (a wire, a forward pass, a node of eight) that the exercise itself must mention. The page's
-script (site/theme/assets/js/verdict.js) looks for the factors and shows the hint, with the factor in place of
+concern things (a wire, a forward pass, a node of eight) that the exercise itself must mention. The rule
+of engine/base/answers.py looks for the factors, and the page shows the hint with the factor in place of
 ``{by}``.
 """
 

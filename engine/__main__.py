@@ -34,6 +34,7 @@ from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
 from engine.launch import commands, over_a_step, shown
 from engine.launch.verdict import STATUSES
+from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
@@ -75,19 +76,13 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
 
 
 def _model(args: Namespace) -> Model:
-    return catalog.model_from_file(args.model_file) if args.model_file else catalog.model(args.model)
+    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
 
 
 def _machine(args: Namespace, precision: str) -> Machine:
     """A GPU of the catalogue or of a file, which may itself say what its node and its NICs are."""
-    if not args.gpu_file:
-        return Machine.of(
-            args.gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
-        )
-    gpu = own.gpu_from_file(args.gpu_file)
-    nic = (args.nic_bytes_per_s or gpu.nic_bytes_per_s) / args.oversubscription
-    found = replace(gpu, gpus_per_node=args.gpus_per_node or gpu.gpus_per_node, nic_bytes_per_s=nic)
-    return own.machine(found, precision)
+    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
+    return Machine.of(gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
 
 
 def _job(args: Namespace) -> Job:
@@ -95,7 +90,9 @@ def _job(args: Namespace) -> Job:
     if args.software is None and getattr(args, "recompute", None) == "selective":
         changes.setdefault("attention", "scores")
     by = catalog.training_software(args.software or DEFAULT, **changes)
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), by, args.imbalance, args.mtp)
+    seen = Pictures(args.pictures, args.pixels, args.train_tower) if args.pictures else None
+    recipe = catalog.recipe(args.recipe)
+    return Job(args.global_batch, args.seq, recipe, by, args.imbalance, args.mtp, pictures=seen)
 
 
 def _layout(args: Namespace, gpus: int) -> Layout:

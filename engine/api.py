@@ -8,12 +8,14 @@ throughout. A bad argument is a ValueError that names the argument, its value an
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from engine import catalog, validation
 from engine.base.asked import answers, guard
+from engine.catalog import config_json
 from engine.catalog.hardware import Gpu
 from engine.catalog.hardware import Link as Link
 from engine.catalog.hardware import Node as Node
@@ -32,6 +34,7 @@ from engine.mechanism.adapters import Adapter as Adapter
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
+from engine.mechanism.seeing import Pictures as Pictures
 from engine.serving import deployment, divided, inference, server_software
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load
@@ -45,7 +48,7 @@ from engine.step.search import Plan
 from engine.validation import Validation
 
 LONGEST_NAME = 250  # characters; a system refuses to look for a longer one
-guard(Job, Layout, Load, Limits, Drafts, Adapter, Constraints)
+guard(Job, Layout, Load, Limits, Drafts, Adapter, Constraints, Pictures)
 Machine.of = classmethod(answers(Machine.of.__func__))  # pyright: ignore[reportAttributeAccessIssue]
 gpu = answers(catalog.gpu)
 link = answers(catalog.link)
@@ -159,17 +162,19 @@ def serve(
     all_reduce: str = "auto",
     pp: int = 1,
     dp: int = 1,
+    ep: int = 1,
     software: ServingSoftware | str | None = None,
 ) -> Served:
     """Prefill and decode on one replica: latencies, throughput, and the largest batch that fits.
 
     Its layers are divided over ``tp`` GPUs, and lie on ``pp`` stages of as many; or ``dp`` groups of ``tp``
     GPUs have requests of their own and share the experts of a mixture, which are spread over all of them.
+    With ``ep`` = ``tp`` each of the tensor ranks keeps whole experts (vLLM's --enable-expert-parallel).
 
     ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
     and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
     stored in 16 bits and weights in the machine's precision, unless you say otherwise. A ``software`` adds
-    what is known of it, such as vLLM's Python between two steps ("vllm-0").
+    what is known of it, such as vLLM's sampling and scheduling between two steps ("vllm-0.11").
 
     Leaves out queueing, speculative decoding, and that uneven batches of a pipeline or of groups that share
     experts wait for each other.
@@ -182,7 +187,7 @@ def serve(
     """
     at = _as_machine(machine)
     kept = inference.cache_precision(at) if kv_precision is None else kv_precision
-    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp)
+    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp, ep)
     said = divided.infer(_as_model(model), at, asked)
     return said if software is None else server_software.run_by(software, said)
 
@@ -369,17 +374,20 @@ def _as_gpu(value: Gpu | str) -> Gpu:
 
 @answers
 def model(name: str) -> Model:
-    """A model of the catalogue, by its key or by a name that people use for it; or one of your own, by the
-    path of its config.json, or of a TOML file with the catalogue's keys.
+    """A model of the catalogue, by its key or by a name that people use for it; or one of your own: the path
+    of its config.json (or of the folder that holds it) or of a TOML file with the catalogue's keys, or the
+    text of a config.json itself.
 
     >>> shape = engine.model("deepseek-v3")
     >>> shape.depth, shape.hidden, shape.experts, shape.top_k
     >>> engine.model("meta-llama/Llama-3.1-8B-Instruct").key
     """
+    if str(name).lstrip().startswith("{"):
+        return config_json.model(str(name))
     path = Path(name)
     if len(name) > LONGEST_NAME:
         raise ValueError(f"name must be a key of the catalogue or a path, got {name[:80]!r} …")
-    if path.suffix in (".json", ".toml") or (path / "config.json").is_file():
+    if path.suffix in (".json", ".toml") or os.path.isfile(path / "config.json"):
         return catalog.model_from_file(path if path.suffix in (".json", ".toml") else path / "config.json")
     return catalog.model(name)
 

@@ -45,7 +45,9 @@ class Parser(argparse.ArgumentParser):
 
 def _add_model(parser):
     one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--model", help="a key of the catalogue; the command models lists them")
+    one.add_argument(
+        "--model", help="a key or a usual name, which the command models lists, or the path of a config.json"
+    )
     one.add_argument("--model-file", metavar="FILE", help="a model of your own: its config.json, or TOML")
 
 
@@ -127,6 +129,11 @@ def _add_job(parser):
         "--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean (1.1)"
     )
     parser.add_argument("--mtp", type=int, default=0, help="modules of multi-token prediction (0)")
+    parser.add_argument("--pictures", type=float, default=0.0, help="pictures in each sequence (0)")
+    parser.add_argument("--pixels", type=float, default=2.0**20, help="of each picture (1048576)")
+    parser.add_argument(
+        "--train-tower", action="store_true", help="the tower that reads them is trained, too"
+    )
     parser.add_argument(
         "--software",
         metavar="KEY",

@@ -7,6 +7,7 @@ from engine.catalog.hardware import Link
 from engine.executed import data_parallel, ranks, ranks_operations
 from engine.executed.ranks import ExecutedRun
 from engine.mechanism import collectives, flops, interconnect, matmul, memory, start_ups, walls
+from engine.one_gpu import recordings
 
 card = link("ib-ndr")  # an InfiniBand card of 400 Gb/s
 nvlink = link("nvlink4")  # the NVLink of an H100
@@ -60,35 +61,9 @@ def fourth_chunk(after: int, rank: int) -> int:
     return ranks_operations.all_reduce(ranks.example(ranks=4, cells=4)).values[after, rank, 3]
 
 
-def of_eight(algorithm: str = "ring") -> ExecutedRun:
-    """An executed AllReduce of eight ranks."""
-    return ranks_operations.all_reduce(ranks.example(ranks=8, cells=64), algorithm=algorithm)
-
-
-def of_six(algorithm: str = "ring") -> ExecutedRun:
-    """The same of six."""
-    return ranks_operations.all_reduce(ranks.example(ranks=6, cells=48), algorithm=algorithm)
-
-
-def of_64(algorithm: str, nearest_first: bool = True) -> ExecutedRun:
-    """The same of 64 ranks on eight nodes."""
-    return ranks_operations.all_reduce(
-        ranks.example(ranks=64, cells=64), algorithm=algorithm, gpus_per_node=8, nearest_first=nearest_first
-    )
-
-
-def middle(run: ExecutedRun) -> float:
-    """Bytes that cross the middle of 64 ranks."""
-    return np.sum(run.link_bytes[:32, 32:])
-
-
-farthest_first = of_64("halving_doubling", nearest_first=False)  # the same by halving from the farthest on
-neighbour_first = of_64("halving_doubling")  # the same by halving from the neighbour on
-
-
-def busiest(run: ExecutedRun) -> float:
-    """Bytes that the busiest rank sends."""
-    return np.max(run.sent_bytes)
+def of_eight() -> ExecutedRun:
+    """An executed ring AllReduce of eight ranks."""
+    return ranks_operations.all_reduce(ranks.example(ranks=8, cells=64))
 
 
 def bus(buffer: int, time_s: float) -> float:
@@ -106,25 +81,37 @@ calls = data_parallel.simulate_step(
     small, tokens=8192, ranks=32, flops_per_s=1e15, wire_bytes_per_s=dgx_wire, alpha_s=0, bucket_bytes=bucket
 )["buckets"]
 
+hung_step = recordings.load("hung_step")  # the dumps of four processes of which one has a batch less
+hung_with = hung_step["versions"]["torch"]  # the release of PyTorch that wrote them
+
+
+def hung(call: int) -> dict:
+    """A call of that run as rank 0's dump has it, counted from one."""
+    entry = hung_step["ranks"][0]["entries"][call - 1]
+    return {"input_sizes": str(entry["input_sizes"]), "called_from": entry["called_from"]}
+
+
+def recorded_as(rank: int, call: int) -> str:
+    """What a rank's dump says of a call."""
+    said = ["done" if entry["retired"] else "waiting" for entry in hung_step["ranks"][rank]["entries"]]
+    return said[call - 1] if call <= len(said) else "no entry"
+
+
+def last_enqueued(rank: int) -> int:
+    """The last collective that a rank has called."""
+    return hung_step["ranks"][rank]["pg_status"]["last_enqueued_collective"]
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
-roce_hop_s = hop_s(link("roce-200"))  # the start-up of a hop over RoCE at 200 Gb/s
 # the last cell of all four ranks' buffers, added up
 summed_cell = np.sum(ranks.example(ranks=4, cells=4), axis=0)[3]
 ring_of_eight_bytes = np.sum(of_eight().link_bytes)  # bytes that the ring of eight ranks sends in all
 # the least that any algorithm sends
 least_of_eight_bytes = collectives.least_total_bytes("all_reduce", ranks=8, buffer_bytes=64 * 4)
-# buffers that the busiest rank of the double tree sends
-tree_busiest_buffers = busiest(of_eight("double_tree")) / (64 * 4)
-tree_of_eight_bytes = np.sum(of_eight("double_tree").link_bytes)  # bytes that the double tree sends in all
-# what beginning with the farthest rank sends across the middle, over beginning with the neighbour
-order_costs = middle(farthest_first) / middle(neighbour_first)
 # the measured time of 16 MiB over the formula's
 formula_too_kind_by = 123.8e-6 / (ring_s(buffer=2**24, ranks=8, wire=nvlink) + call_s)
 # seconds of the AllReduce for the whole gradient, with all cards of each node
 rings_together_s = walls.allreduce_s(params, ranks=32, wire_bytes_per_s=dgx_wire)
-# the hops of a ring that leaves its node eight times
-worst_order_hops_s = 8 * hop_s(card) + 54 * hop_s(nvlink)
-a_call_s = collectives.ring_link_bytes(gradient / calls, ranks=32) / dgx_wire  # seconds of a call's bytes
 # bytes that all ranks send together, at the least, to add 1 GB on eight of them
 least_for_a_gb = collectives.least_total_bytes("all_reduce", ranks=8, buffer_bytes=1e9)
 # how much longer it takes to send everything through one rank
@@ -135,12 +122,15 @@ a_thousand_calls = 1000 * fitted_s(buffer=4e6) / fitted_s(buffer=4e9)
 tree_gains_small = ring_s(buffer=4, ranks=256) / tree_s(buffer=4, ranks=256)
 # by how much the two differ for 16 GB
 tree_gains_large = abs(1 - ring_s(buffer=16e9, ranks=256) / tree_s(buffer=16e9, ranks=256))
-# buffers that the busiest of six ranks sends by halving and doubling
-halving_of_six_buffers = busiest(of_six("halving_doubling")) / (48 * 4)
-ring_of_six_buffers = busiest(of_six()) / (48 * 4)  # buffers that each of six ranks sends in a ring
-halving_over_ring = busiest(of_six("halving_doubling")) / busiest(of_six())  # the first over the second
 # bytes that each of 512 ranks sends for a gradient of 13B in bf16
 ring_13b_bytes = collectives.ring_link_bytes(memory.weight_bytes(13e9), ranks=512)
 # seconds of that AllReduce at the node's border
 sum_13b_s = walls.allreduce_s(params=13e9, ranks=512, wire_bytes_per_s=dgx_wire)
 hop_outside_over_inside = hop_s(card) / hop_s(nvlink)  # a hop through the network over one inside the node
+# the buffer up to which reading all others' buffers beats a ring over the NVLink of eight: one hop and
+# seven buffers against 14 hops and 14/8 of one
+one_shot_wins_below_bytes = 13 * hop_s(nvlink) * nvlink.bytes_per_s / (7 - 14 / 8)
+# seconds of a ring of 64 ranks with a cable at half of its rate
+slow_cable_s = collectives.ring_all_reduce_s(
+    1e9, ranks=64, bytes_per_s=card.bytes_per_s / 2, alpha_s=hop_s(card)
+)

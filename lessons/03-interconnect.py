@@ -1,9 +1,21 @@
 """The numbers of lesson 03, Interconnect."""
 
+import numpy as np
+
 from engine.catalog import gpu, link, model, models, node
 from engine.executed import ranks, ranks_operations
 from engine.executed.ranks import ExecutedRun
-from engine.mechanism import collectives, flops, hierarchy, interconnect, matmul, memory, placement, start_ups
+from engine.mechanism import (
+    collectives,
+    flops,
+    hierarchy,
+    interconnect,
+    matmul,
+    memory,
+    numbering,
+    placement,
+    start_ups,
+)
 
 h100 = gpu("h100-sxm")  # an H100
 peak = h100.bf16_flops_per_s  # the FLOP/s of its data sheet in bf16
@@ -42,7 +54,7 @@ hop_s = start_ups.hop_s  # the start-up of a hop over a wire
 
 
 def mean_hop_s(ranks: int) -> float:
-    """The same on average in a ring through DGX nodes."""
+    """The start-up of a hop on average in a ring through DGX nodes."""
     return start_ups.mean_hop_s(dgx, ranks)
 
 
@@ -94,6 +106,17 @@ def fastest_s(per_node: int) -> float:
     return 2560 * interconnect.all_reduce_s(buffer, ranks=8, per_node=per_node, net=net)
 
 
+def step_s() -> float:
+    """Seconds of the opening case's step, ranks numbered along the nodes, nothing hidden."""
+    job = model("llama3-70b")
+    sizes = placement.fitted_sizes(64.0, 8.0, 1.0, 1.0, job.experts)
+    levels = placement.levels(sizes)
+    at = numbering.groups(numbering.rank_on(np.arange(64.0), levels), levels, 8.0)
+    fabric = placement.LeafNetwork(8.0, 8.0, 8.0, card.bytes_per_s, 1.0, 8.0)
+    work = placement.PlacedStep(job, 64.0, 8192.0)
+    return numbering.step_times_s(work, sizes, at, h100, fabric).step
+
+
 a_slice = memory.sharded_state_bytes(params=70e9, ranks=64, stage=3)  # a 64th of the training state of 70B
 
 # -- what single sentences say -------------------------------------------------------------------------------
@@ -103,14 +126,6 @@ product_s = hierarchy.square_matmul_s(payload_bytes=1e9, peak_flops_per_s=peak)
 network_needs_bytes = hierarchy.hidden_from_bytes(pyramid, peak_flops_per_s=peak)[6]
 # seconds of an eighth of the gradient across eight nodes, through one card
 an_eighth_across_s = ring_s(buffer=gradient / 8, ranks=8, bytes_per_s=card.bytes_per_s)
-# seconds of a flat ring of 64 GPUs with one card
-one_card_s = ring_s(gradient, ranks=64, bytes_per_s=card.bytes_per_s, alpha_s=mean_hop_s(64))
-# what is left of NVLink's full rate by the rings inside a node
-rate_inside_share = 2560 * 7 / 4 * buffer / nvlink.bytes_per_s / as_rings_s(per_node=8)
-# what is left of a card's full rate by the rings across nodes
-rate_across_share = 2560 * 7 / 4 * buffer / card.bytes_per_s / as_rings_s(per_node=1)
-# the time that the switch saves a group inside a node
-switch_saves = 1 - fastest_s(per_node=8) / as_rings_s(per_node=8)
 # the AllToAll over 128 nodes on a spine of a quarter of the ports
 narrow_all_to_all_s = all_to_all_s(nodes=128, nodes_per_leaf=32, oversubscription=4)
 # seconds of the small gradient's AllReduce inside the node

@@ -229,8 +229,6 @@ experts_factor = models.parameters(deepseek) / models.active_parameters(deepseek
 peak_rule_tokens = roofline.ridge_flops_per_byte(h100.bf16_flops_per_s, bytes_per_s=cards)
 start_ups_512_s = start_ups_s(ddp()["buckets"], ranks=512)  # start-ups of a step's buckets on 512 GPUs
 start_ups_256_s = start_ups_s(ddp()["buckets"], ranks=256)  # start-ups of a step's buckets on 256 GPUs
-# what stays exposed with the buckets of the rule
-rule_exposes_s = ddp(bucket_bytes=bucket_at(tokens=16384))["exposed_s"]
 # tokens that hide the AllReduce of a gradient in fp32 on whole nodes
 fp32_tokens_to_hide = tokens_to_hide(ranks=64, wire_bytes_per_s=cards, gradient_bytes=4)
 # what a token is worth at twice the critical batch
@@ -259,3 +257,17 @@ design_bytes = memory.state_bytes(parameters_3b) + activations_3b + memory.FRAME
 design_halved_bytes = memory.state_bytes(parameters_3b) + activations_3b / 2 + memory.FRAMEWORK_BYTES
 # activations of 3B with full recomputation
 recomputed_3b = memory.activation_bytes(llama_3b, seq=8192, micro_batch=1, recompute=2)
+ocean = link("eth-10")  # the wire between two sites
+# seconds of an AllReduce of Llama 3 8B's gradient between two sites
+ocean_all_reduce_s = collectives.ring_all_reduce_s(
+    data_parallel.gradient_bytes(models.parameters(llama_8b)),
+    ranks=2,
+    bytes_per_s=ocean.bytes_per_s,
+    alpha_s=0,
+)
+# seconds of a step of 8B with 8,192 tokens on each GPU
+local_step_s = run_s(models.parameters(llama_8b), tokens=8192, gpus=1, each=h100)
+# the share of the time that one such AllReduce in 500 steps takes
+ocean_share = ocean_all_reduce_s / (ocean_all_reduce_s + 500 * local_step_s)
+# bytes a second if four bits of each parameter are sent once in 500 steps
+streaming_bytes_per_s = models.parameters(llama_8b) / 2 / (500 * local_step_s)

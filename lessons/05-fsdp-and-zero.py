@@ -9,6 +9,7 @@ from engine.executed import executed_training, fully_sharded, zero
 from engine.executed.fully_sharded import ShardedLayer
 from engine.executed.zero import StepTraffic
 from engine.mechanism import hiding, matmul, memory, sharding, start_ups
+from engine.mechanism.adapters import Adapter
 from engine.one_gpu import recordings
 from engine.step import layout
 from engine.step.layout import Estimate
@@ -17,8 +18,6 @@ llama_8b = model("llama3-8b")  # Llama 3 8B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_13b = model("llama2-13b")  # Llama 2 13B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
-# the state of the 13B on each of 16 GPUs under stage 3
-state_of_13b = memory.sharded_state_bytes(models.parameters(llama_13b), ranks=16, stage=3)
 h100 = gpu("h100-sxm")  # an H100
 a100 = gpu("a100-40")  # the smaller A100
 adam = recipe("bf16-adam")  # bf16 with Adam in fp32
@@ -103,8 +102,6 @@ collectives_70b = seventy["gathers"] + seventy["scatters"]  # its gathers and sc
 # the logits of one sequence at their worst
 logits_70b = memory.logits_peak_bytes(llama_70b, seq=8192, micro_batch=1)
 layers_70b = 2 * memory.weight_bytes(models.layer_parameters(llama_70b))  # the weights of two layers
-# the activations of one layer
-rebuilt_70b = memory.layer_activation_bytes(llama_70b, seq=8192, micro_batch=1)
 # what a GPU holds, added up by hand
 by_hand_70b = (
     memory.sharded_state_bytes(models.parameters(llama_70b), ranks=64, stage=3)
@@ -120,7 +117,6 @@ opening = layout.estimate(
     layout.Job(global_batch=256, seq=4096),
     layout.Layout(gpus=16, zero=3, recompute="full"),
 )
-in_fp32 = recipe("fp32-adam")  # FSDP2: all in fp32, weights gathered in bf16
 
 
 def fsdp2(kind: Recipe, seq: int = 8192) -> Estimate:
@@ -140,9 +136,28 @@ def fsdp2_wires_s(kind: Recipe) -> float:
     ) + sharding.scatter_s(models.parameters(llama_70b), 64, 1, kind, 80, layout.machine(h100).wires)
 
 
-def fsdp2_sent_bytes(kind: Recipe) -> float:
-    """Bytes that each GPU sends for them."""
-    return models.parameters(llama_70b) * (2 * sharding.weight_bytes(kind) + kind.gradient_bytes) * 63 / 64
+params_of_a_stage = models.parameters(llama_70b) / 8  # Llama 3 70B cut into eight pipeline stages
+
+
+def pipeline_sent_bytes(stage: int, micro_batches: int = 16) -> float:
+    """Bytes that each of eight data-parallel GPUs of a pipeline stage sends in a step: by the rule for
+    micro-batches, two bytes an element."""
+    elements = {1: 2, 2: micro_batches + 1, 3: 3 * micro_batches}[stage]
+    return 2 * elements * params_of_a_stage * 7 / 8
+
+
+lora = Adapter(rank=16)  # adapters on all matrices of a layer, over frozen weights in bf16
+qlora = Adapter(rank=16, base="nf4-double")  # the same over four bits, their scales quantised too
+
+
+def tuned(adapter: Adapter | None) -> Estimate:
+    """Fine-tuning Llama 3 8B on one H100, one sequence of 4,096 tokens, full checkpointing."""
+    return layout.estimate(
+        llama_8b,
+        layout.machine(h100),
+        layout.Job(global_batch=1, seq=4096, adapter=adapter),
+        layout.Layout(gpus=1, zero=0, recompute="full"),
+    )
 
 
 def on_eight(stage: int) -> float:
@@ -211,8 +226,6 @@ state_of_8b = memory.sharded_state_bytes(models.parameters(llama_8b), ranks=64, 
 sharded_13b = memory.sharded_state_bytes(models.parameters(llama_13b), ranks=16, stage=3)
 # seconds that gradients and weights of 13B take over PCIe in a step
 offload_s = 2 * memory.weight_bytes(13e9) / link("pcie4").bytes_per_s
-# NVLink's rate over that of PCIe
-neighbour_over_host = link("nvlink3").bytes_per_s / link("pcie4").bytes_per_s
 # start-ups of all gathers and scatters of the 70B's step
 start_ups_70b_s = collectives_70b * 63 * start_ups.mean_hop_s(node("dgx-h100"), 64)
 stage_3_frees = on_eight(stage=1) - on_eight(stage=3)  # what stage 3 frees beyond stage 1, on eight GPUs
@@ -221,3 +234,5 @@ least_ranks_8bit = least_ranks(recipe("adam-8bit"))  # the least GPUs for 13B wi
 whole_weights = zero.whole_bytes(models.parameters(llama_13b), recipe=adam, stage=2)
 # state of 13B on each of 16 GPUs under stage 2
 stage_2_state = memory.sharded_state_bytes(models.parameters(llama_13b), ranks=16, stage=2)
+# the arithmetic of Muon's five rounds on a matrix of width 4,096, over a step of 4M tokens: s·m/B at most
+muon_overhead = 5 * 4096 / 4e6

@@ -1,5 +1,6 @@
 """The numbers of lesson 06, Tensor parallel."""
 
+from engine import validation
 from engine.catalog import gpu, link, model, models
 from engine.catalog.hardware import Gpu, Link
 from engine.catalog.models import Model
@@ -22,11 +23,6 @@ reached = 0.6 * h100.bf16_flops_per_s  # the FLOP/s of its products, at 60 % of 
 def compute_s(ranks: int) -> float:
     """Seconds that it takes on so many ranks."""
     return tensor.layer_compute_s(ranks=ranks, flops_per_s=reached, **sizes)
-
-
-def sharded_s(ranks: int) -> float:
-    """Seconds of what replaces them under sequence parallelism, four AllGathers and four ReduceScatters."""
-    return 8 * interconnect.all_gather_s(8192 * 8192 * 2, ranks, 8, interconnect.wires(h100))
 
 
 def all_reduces_s(ranks: int) -> float:
@@ -56,6 +52,26 @@ def useful_ranks(of: Model, wire: Link, each: Gpu, matrices: int = 2) -> float:
     )
 
 
+def lost_share(wire: Link, each: Gpu, ranks: int, of: Model = llama) -> float:
+    """The share of a gated MLP's forward pass that so many ranks spend sending, at the vendors' figures."""
+    return (ranks - 1) / (ranks - 1 + useful_ranks(of, wire, each, matrices=3) - 1)
+
+
+def kempner_share(tokens_per_s: float, gpus: int) -> float:
+    """Tokens a second of each GPU in the sweep, over what one GPU alone reached there."""
+    return tokens_per_s / gpus / 10471
+
+
+def torchtitan_s(precision: str, way: str = "") -> float:
+    """The step that torchtitan measured on 256 H100s."""
+    return validation.row(f"torchtitan_70b_256_{precision}_tp8{way}").measured
+
+
+def async_gain(precision: str) -> float:
+    """How much shorter that step became when the tensor ranks exchanged tokens in pieces."""
+    return 1 - torchtitan_s(precision, "_async") / torchtitan_s(precision)
+
+
 fsdp_bytes = 3 * 7 / 8 * memory.weight_bytes(parameters)  # what a GPU sends for 70B fully sharded over eight
 
 
@@ -69,7 +85,17 @@ def run(tp: int, zero: int, recompute: str = "none") -> Estimate:
     )
 
 
+def legal(of: Model) -> str:
+    """The numbers of tensor ranks, up to 16, over which a model's heads can be shared out."""
+    found = [t for t in range(1, 17) if tensor.legal_ranks(of.heads, kv_heads=of.kv_heads, ranks=t)]
+    return ", ".join(str(ranks) for ranks in found)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
+# seconds of the MLP's three products forward, on one of eight GPUs at the peak
+products_s = 2 * 8192 * 3 * 8192 * 28672 / 8 / h100.bf16_flops_per_s
+# the share that four H200s would lose by the rule, for a model of 8B
+kempner_rule_share = lost_share(nvlink, gpu("h200"), ranks=4, of=llama_8b)
 # ranks on NVLink that attention with fewer key heads allows
 grouped_ranks = 1 + 1.125 * 8192 * nvlink.bytes_per_s / h100.bf16_flops_per_s
 sixteen_gain = layer_s(ranks=8) / layer_s(ranks=16)  # a layer's time on 8 GPUs over that on 16

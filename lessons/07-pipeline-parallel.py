@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+
+from engine.base import units
 from engine.base.types import Real
-from engine.catalog import gpu, model, models, modern
+from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
 from engine.executed import pipeline_schedules
 from engine.mechanism import memory, pipeline, placement
@@ -13,6 +16,7 @@ from engine.step.layout import Estimate
 llama_405b = model("llama3.1-405b")  # Llama 3 405B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
+qwen = model("qwen2.5-7b")  # Qwen2.5 7B
 h100 = gpu("h100-sxm")  # an H100
 parameters_405b = models.parameters(llama_405b)  # parameters of 405B
 work = placement.PlacedStep(llama_405b, global_batch=2048, seq=8192)  # a step of 405B, as messages
@@ -22,15 +26,13 @@ sent = placement.wire_bytes(work, axes, innermost=0, fabric=placement.LeafNetwor
 stage_bytes = placement.messages(work, axes).stage_bytes  # one message between two stages
 
 
-def run_405b(
-    gpus: int = 16384, schedule: str = "interleaved", interleave: int = 4, zero: int = 2
-) -> Estimate:
+def run_405b(gpus: int = 16384, schedule: str = "interleaved", interleave: int = 4) -> Estimate:
     """The run of 405B with TP 8 and PP 16."""
     return layout.estimate(
         llama_405b,
         layout.machine(h100),
         layout.Job(global_batch=2048, seq=8192, software=modern(context="gather")),
-        layout.Layout(gpus=gpus, tp=8, pp=16, zero=zero, schedule=schedule, interleave=interleave),
+        layout.Layout(gpus=gpus, tp=8, pp=16, zero=2, schedule=schedule, interleave=interleave),
     )
 
 
@@ -125,6 +127,27 @@ def on_slow_cards(pp: int, schedule: str = "1f1b", interleave: int = 1) -> Estim
 # the same in eight stages of two chunks
 in_eight_stages = on_slow_cards(pp=8, schedule="interleaved", interleave=2)
 
+
+def named(key: str, chunks: int) -> str:
+    """A schedule's name, with its chunks where one may choose them."""
+    return pipeline.schedule(key).name + (f", v = {chunks}" if chunks > 2 else "")
+
+
+def idle_played(key: str, chunks: int) -> str:
+    """The idle share of that step, in words."""
+    return units.human(of_sixteen(key, chunks=chunks)["bubble"], "percent")
+
+
+def idle_by_formula(key: str, chunks: int) -> str:
+    """The same by the closed form."""
+    return units.human(by_formula(key, chunks=chunks), "percent")
+
+
+def held_most(key: str, chunks: int) -> float:
+    """Micro-batches whose activations the fullest of its stages holds."""
+    return float(np.nanmax(of_sixteen(key, chunks=chunks)["held"]))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the forward of a stage of 405B, by the planner's estimate
 stage_forward_s = (run_405b().time_s["compute"] + run_405b().time_s["tensor"]) / 16 / 3
@@ -136,6 +159,39 @@ one_f_one_b_grows_s = unit_step_s("1f1b", message_s=0.001) - unit_step_s("1f1b")
 idle_in_step = played("zb-h2", stages=8, micro_batches=32, in_step=1)["bubble"]
 # the bubble with four chunks and 16 micro-batches
 interleaved_bubble = pipeline.bubble_share(stages=16, micro_batches=16, chunks=4, key="interleaved")
+# the run of 405B as the timeline plays it, with messages that nothing hides
+with_messages = played(
+    "interleaved",
+    stages=16,
+    micro_batches=16,
+    chunks=4,
+    forward_s=stage_forward_s,
+    input_s=stage_forward_s,
+    weight_s=stage_forward_s,
+    message_s=stage_bytes / link("ib-ndr").bytes_per_s,
+)
+# seconds of the weight gradients of a stage: ZB-H1 waits for 15 (F + B - 2W)
+stage_weight_s = (
+    3 * stage_forward_s - run_405b(schedule="zb-h1", interleave=1).time_s["pipeline_bubble"] / 15
+) / 2
+# their share of a backward pass
+weight_share = stage_weight_s / (2 * stage_forward_s)
+
+
+def zb_idle(key: str) -> float:
+    """What is idle in the run of 405B under a zero-bubble schedule with its 16 micro-batches."""
+    return float(
+        played(
+            key,
+            stages=16,
+            micro_batches=16,
+            forward_s=stage_forward_s,
+            input_s=2 * stage_forward_s - stage_weight_s,
+            weight_s=stage_weight_s,
+        )["bubble"]
+    )
+
+
 # the bubble's share in the estimate of 405B
 bubble_405b = run_405b().time_s["pipeline_bubble"] / run_405b().step_s
 rate_405b = run_405b().model_flops_per_gpu_per_s()  # the model's FLOP/s of each GPU

@@ -7,15 +7,12 @@ from engine.executed import tensor
 from engine.mechanism import context_parallel, flops, interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Layout
-from engine.validation import accuracy
 
 llama_405b = model("llama3.1-405b")  # Llama 3 405B
 llama_70b = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
 gpt3 = model("gpt3-175b")  # GPT-3
 h100 = gpu("h100-sxm")  # an H100
-# the engine against measured peaks of memory
-peaks = next(each for each in accuracy.goals() if each.what == "peak memory of training")
 nvlink = link("nvlink4")  # its NVLink
 card = link("ib-ndr")  # one card of InfiniBand NDR
 zigzag = context_parallel.ZIGZAG  # each rank has a block from the front and one from the back
@@ -27,6 +24,11 @@ def layer_bytes(seq: int, context: int = 1) -> float:
     return memory.layer_activation_bytes(
         llama_405b, seq, micro_batch=1, tensor=8, context=context, sequence_parallel=1
     )
+
+
+def stage_bytes(seq: int) -> float:
+    """The same for the fullest stage of 16: eight of its 126 layers, sixteen micro-batches under way."""
+    return 8 * 16 * layer_bytes(seq)
 
 
 def alone_bytes(tensor: int) -> float:
@@ -168,6 +170,33 @@ def design(tp: int, cp: int, pp: int = 1, zero: int = 3) -> Estimate:
         layout.Job(global_batch=8, seq=524288),
         layout.Layout(gpus=64, tp=tp, pp=pp, cp=cp, zero=zero, recompute="full"),
     )
+
+
+linear_state_bytes = model("qwen3.5-397b-a17b").layers[0].attention.state_bytes  # a linear layer's state
+
+
+def of_model(of: Model, wire: Link) -> float:
+    """Tokens on a rank from which a model's attention hides the ring, start-ups left out."""
+    return hidden_from(of.heads, of.kv_heads, wire=wire, head_dim=of.head_dim)
+
+
+def ring_of(of: Model) -> float:
+    """What each of eight ranks sends around the ring in a layer of a model."""
+    return ring_bytes(ranks=8, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ulysses_of(of: Model) -> float:
+    """The same for Ulysses."""
+    return ulysses_bytes(heads=of.heads, kv_heads=of.kv_heads, head_dim=of.head_dim)
+
+
+def ring_over_ulysses(of: Model) -> float:
+    """The first over the second."""
+    return context_parallel.ring_over_ulysses(ranks=8, heads=of.heads, kv_heads=of.kv_heads)
+
+
+# the share of its time for which a rank of eight works, with contiguous blocks
+busy_of_eight = context_parallel.ring_busy_share(ranks=8, block=16384, order=contiguous)
 
 
 # -- what single sentences say -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The numbers of lesson 09, Expert parallel."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy as np
 from engine.base import units
 from engine.catalog import gpu, link, model, models, modern, node, recipe
 from engine.catalog.hardware import Link
+from engine.catalog.models import Model
 from engine.executed import executed_experts, routing
-from engine.executed.executed_experts import ExecutedLayer
 from engine.mechanism import compute, experts, flops, matmul, memory, shape
 from engine.mechanism.experts import Copies, ExpertLayerTime, ExpertNode
 from engine.step import layout
@@ -92,18 +93,6 @@ nvlink = link("nvlink4")  # NVLink of an H100
 card = link("ib-ndr")  # one card of InfiniBand NDR
 
 
-def executed(ranks: int) -> ExecutedLayer:
-    """64 tokens and 16 experts, executed."""
-    return executed_experts.execute(
-        tokens=np.ones((64, 4)),
-        gradient=np.ones((64, 4)),
-        choices=np.array([[(5 * t + 8 * c) % 16 for c in range(2)] for t in range(64)]),
-        gates=np.ones((64, 2)),
-        experts=executed_experts.Experts(np.ones((16, 4, 4)), np.ones((16, 4, 4))),
-        ranks=ranks,
-    )
-
-
 def counted_copies(node_limit: int, once: bool) -> tuple[float, ...]:
     """Copies of a token, counted over 64 ranks."""
     return executed_experts.counted_copies(
@@ -123,6 +112,7 @@ def copies(ep: int, node_limit: int, once: bool) -> Copies:
     return experts.copies(top_k=8, experts=256, ep=ep, per_node=8, node_limit=node_limit, once=once)
 
 
+nemotron_choices = model("nemotron-3-super").top_k  # experts that a token of Nemotron 3 Super takes
 all_experts = models.moe_layers(deepseek) * 256  # experts of DeepSeek-V3 in all layers
 # their parameters, on each of 1,024 GPUs
 experts_on_each = all_experts * models.expert_parameters(deepseek) / 1024
@@ -162,8 +152,33 @@ trillion_flops = flops.training_flops(models.active_parameters(deepseek), tokens
 design_experts = 48 * 8 * 3 * 4096 * 2048  # the design's experts, on each GPU
 design_rest = 48 * 4 * 4096**2 + 48 * 3 * 4096 * 2048 + 2 * 128256 * 4096  # the design's other parameters
 
+
+def active_share(of: Model) -> float:
+    """The share of a model's parameters that a token uses."""
+    return models.active_parameters(of) / models.parameters(of)
+
+
+def dropped_share(load: Sequence[float]) -> float:
+    """The choices that do not fit, with room for 160 rows at each expert."""
+    return routing.dropped_share(load, capacity_rows=160)
+
+
+def share_of_peak(rows: int) -> float:
+    """The share of an H100's peak that 32 experts of DeepSeek-V3 reach with so many rows each."""
+    return experts.share_of_peak(
+        rows,
+        local=32,
+        hidden=7168,
+        width=2048,
+        gated=1,
+        time_s=experts_s(rows),
+        peak_flops_per_s=h100.bf16_flops_per_s,
+    )
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 wires_8_s = experts.wires_s(expert_layer(ep=8))  # seconds on wires with the experts of a layer on eight GPUs
+wires_256_s = experts.wires_s(expert_layer(ep=256))  # … on 256 GPUs
 wires_32_s = experts.wires_s(expert_layer(ep=32))  # seconds on wires with the experts of a layer on 32 GPUs
 # experts' training state on each of 32 GPUs
 state_on_32 = experts.held_bytes(deepseek, ep=32) * recipe("bf16-adam").bytes_per_param / 2

@@ -1,12 +1,15 @@
 """The numbers of lesson 10, nD parallelism."""
 
+import numpy as np
+
 from engine import frameworks, validation
-from engine.catalog import gpu, model, models
-from engine.mechanism import memory, mesh, placement
+from engine.catalog import gpu, link, model, models, modern
+from engine.executed import pipeline_schedules
+from engine.mechanism import flops, memory, mesh, placement, wires
 from engine.mechanism.placement import ByWire
 from engine.rules import advice
 from engine.rules.advice import AdviceVerdict
-from engine.step import constraints, layout, search
+from engine.step import constraints, home, layout, search
 from engine.step.layout import Estimate
 from engine.step.search import Plan
 from engine.validation import accuracy
@@ -16,6 +19,7 @@ llama = model("llama3-70b")  # Llama 3 70B
 llama_8b = model("llama3-8b")  # Llama 3 8B
 parameters_405b = models.parameters(model("llama3.1-405b"))  # parameters of Llama 3 405B
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
+wires_at_work = wires.wires(gpu("h100-sxm"))  # what collectives reach on its wires
 job = layout.Job(global_batch=512, seq=8192)  # the opening case
 
 
@@ -82,10 +86,10 @@ def placed_s(innermost: str) -> placement.OfAxes:
     )
 
 
-def one_sequence_tp_s(tp: int) -> float:
-    """Seconds of the tensor AllReduces on 64 GPUs with 64 sequences."""
+def tensor_s(tp: int) -> float:
+    """Seconds of the tensor AllReduces on 64 GPUs with 512 sequences."""
     return placement.axis_times_s(
-        placement.PlacedStep(llama, global_batch=64, seq=8192),
+        placement.PlacedStep(llama, global_batch=512, seq=8192),
         placement.sizes(gpus=64, tp=tp),
         innermost=0,
         gpu=gpu("h100-sxm"),
@@ -159,14 +163,114 @@ small_tp8 = advice.tuned(
     only=advice.SequenceSplit(tp=8, pp=1, cp=1),
 )
 
+# layouts of BLOOM's sweep, all with the same 181B model: run -> split
+SWEEP = {
+    "15_181B_dp24tp8pp2_mbs1": "TP 8 × PP 2, micro-batch 1",
+    "16_181B_dp24tp8pp2_mbs2": "TP 8 × PP 2, micro-batch 2",
+    "14_181B_dp12tp8pp4_mbs4": "TP 8 × PP 4, micro-batch 4",
+    "12_181B_dp6tp8pp8_mbs4": "TP 8 × PP 8, micro-batch 4",
+    "20_181B_dp16tp4pp6_mbs2": "TP 4 × PP 6, micro-batch 2",
+    "18_181B_dp8tp4pp12_mbs2": "TP 4 × PP 12, micro-batch 2",
+    "22_181B_dp8tp2pp24_mbs1": "TP 2 × PP 24, micro-batch 1",
+}
+
+
+def launched(overlaps: str = "data") -> Estimate:
+    """The run that is debugged, as it was meant: TP 8 × PP 4 × DP 16, ZeRO-1, four chunks a stage."""
+    return layout.estimate(
+        llama,
+        h100,
+        layout.Job(global_batch=512, seq=8192, software=modern(overlaps=overlaps)),
+        layout.Layout(gpus=512, tp=8, pp=4, zero=1, schedule="interleaved", interleave=4),
+    )
+
+
+good_s = launched().step_s  # its step, if nothing is wrong
+exposed_part_s = launched(overlaps="").step_s - good_s  # what gradients that nothing hides add
+# how much longer a pipeline takes, played, if one of its stages has a GPU at five sixths of its clock
+late = (
+    pipeline_schedules.by_key("interleaved", stages=4, micro_batches=32, chunks=4, last_extra=0.2)["step_s"]
+    / pipeline_schedules.by_key("interleaved", stages=4, micro_batches=32, chunks=4)["step_s"]
+)
+# what that GPU costs the run: arithmetic and bubble grow, messages do not
+late_s = (late - 1) * (launched().time_s["compute"] + launched().time_s["pipeline_bubble"])
+
+
+# what tensor ranks on eight nodes add to them
+order_s = placed_s(innermost="dp").tp - placed_s(innermost="tp").tp
+
+
+def tensor_part_s(order: bool) -> float:
+    """Seconds of tensor collectives, with ranks dealt out one by one or in blocks."""
+    return launched().time_s["tensor"] + order_s * order
+
+
+def bad_s(order: bool, slow: bool, exposed: bool) -> float:
+    """The step with some of the three faults."""
+    return good_s + order_s * order + late_s * slow + exposed_part_s * exposed
+
+
+gather_bytes = 8192 * 8192 * 2  # activations of a sequence, as a tensor group gathers them
+# seconds of such an AllGather over eight nodes, one rank on each, all at once
+gather_outside_s = gather_bytes * 7 / 8 / wires_at_work.nic_bytes_per_s
+
+
+def attention_at(seq: int) -> float:
+    """The share of a forward pass that is attention."""
+    return flops.attention_flops_per_token(llama, seq) / flops.forward_flops_per_token(llama, seq)
+
+
+# the best layout for 64 sequences of 131,072 tokens
+layout_of_long = advice.written(
+    search.plan(
+        llama, h100, layout.Job(64, seq=131072), gpus=512, top=1, within=frameworks.run_by_some()
+    ).best.layout
+)
+
+
+def on_nvlink_s(axis: int) -> float:
+    """Seconds that what a GPU sends along an axis takes on NVLink, at its full rate."""
+    return sent_bytes(axis) / link("nvlink4").bytes_per_s
+
+
+def on_a_card_s(axis: int) -> float:
+    """The same through one network card."""
+    return sent_bytes(axis) / link("ib-ndr").bytes_per_s
+
+
+def fullest_bytes(tp: int, pp: int) -> float:
+    """What the fullest of 512 GPUs holds with whole replicas."""
+    return layout.estimate(llama, h100, job, layout.Layout(gpus=512, tp=tp, pp=pp, zero=0)).memory_bytes[
+        "total"
+    ]
+
+
+def found_by(verdict: AdviceVerdict) -> str:
+    """The search's layout, in words."""
+    return f"{advice.written(verdict.search.layout)}, ZeRO {verdict.search.layout.zero}"
+
+
+def run_in_words(verdict: AdviceVerdict) -> str:
+    """The run that was asked about."""
+    found = verdict.search
+    gpus, batch, seq = found.layout.gpus, found.job.global_batch, found.job.seq
+    return f"{found.model.name}, {gpus:,} GPUs, {batch:,} sequences of {seq:,}"
+
+
+def in_words(error: AxisError) -> str:
+    """An axis and its size."""
+    return error.axis.replace("tp", "TP").replace("zero", "ZeRO")
+
+
+# which answer tells how busy tensor parallelism keeps the links of a node
+links_busy = int(np.digitize(home.loads("tp").interconnect, [0.1, 0.5]))
+# which answer is nearest to the time of sixteen tensor ranks over that of eight
+as_long = int(np.argmin(np.abs(np.array([0.5, 1, 2]) - tensor_s(tp=16) / tensor_s(tp=8))))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 state = memory.state_bytes(models.parameters(llama))  # training state of Llama 3 70B
 usable_bytes = memory.capacity_bytes(gpu("h100-sxm"))  # memory of an H100 that software can fill
-# the best layout on 512 GPUs with twice the batch, in words
-layout_on_512 = advice.written(twice_the_batch(gpus=512).layout)
-layout_on_64 = advice.written(twice_the_batch(gpus=64).layout)  # the same on 64 GPUs
-mfu_on_512 = twice_the_batch(gpus=512).mfu()  # the MFU of the first
-mfu_on_64 = twice_the_batch(gpus=64).mfu()  # the MFU of the second
 # state on each GPU of the 405B run
 state_405b = memory.sharded_state_bytes(params=parameters_405b / 128, ranks=128, stage=1)
 # seconds of the tensor axis's traffic over NVLink

@@ -74,7 +74,15 @@ envelope = reliability.shares(
     reliability.best_interval_s(checkpoint_bytes / 2e12, M), checkpoint_bytes / 2e12, mtbf_s=M, restart_s=600
 )
 lost_to_restart = envelope[3] / (1 - envelope[0])  # the part of the loss that is coming back
-gpu_hours = 15.6e12 / meta.rules.tokens_per_s * 16384 / 3600 / 0.926  # what the envelope's run needs
+ideal_days_s = 15.6e12 / meta.rules.tokens_per_s  # the run of 405B, if nothing breaks
+# the same with the envelope's goodput, as it is printed
+run_days_s = ideal_days_s / round(float(envelope[0]), 3)
+gpu_hours = cost.gpu_hours(16384, run_days_s)  # what it needs
+bill_405b = dollars(gpus=16384, seconds=run_days_s)  # what it costs, overhead included
+# what the hours of the model card cost at the same price
+published_bill = cost.run_dollars(
+    hours_of("llama3.1-405b"), dollars_per_gpu_hour=price_h100, overhead_share=0.1
+)
 
 
 def two_trillion_s(found: Estimate) -> float:
@@ -94,8 +102,6 @@ design_judged = advice.judged("gpt3-175b", gpus=1024, global_batch=1536, seq=204
 design = design_judged.search  # the fastest layout for 175B
 
 # -- what single sentences say -------------------------------------------------------------------------------
-# seconds that a failure costs with two days between checkpoints
-lost_two_days_s = reliability.lost_per_failure_s(interval_s=2 * 86400, checkpoint_s=60, mtbf_s=M)
 # time lost with checkpoints of a minute and ten minutes to come back
 lost_with_minutes = reliability.wasted_share(young_s(60), checkpoint_s=60, mtbf_s=M, restart_s=600)
 # GPU-hours of Llama 3.1 405B over those of DeepSeek-V3

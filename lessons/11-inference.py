@@ -4,6 +4,7 @@ import numpy as np
 
 from engine.base.types import Real
 from engine.catalog import gpu, model, models, price
+from engine.catalog.hardware import Gpu
 from engine.mechanism import flops, memory, roofline
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
@@ -265,6 +266,36 @@ def speed_ups(accepted: float) -> Real:
     return drafts.speculative_speed_up(accepted=accepted, drafted=np.arange(1.0, 30), draft_cost=0.1)
 
 
+def short_name(of: Gpu) -> str:
+    """A GPU's name without its form and its memory."""
+    return of.name.replace(" SXM", "").replace(" 80 GB", "")
+
+
+def users_of(context: int, weights: float, cache: float) -> float:
+    """Users of such a context on eight H100s, by the bytes of a stored weight and of a cached value."""
+    return room_for(context=context, kv_value_bytes=cache, weight_bytes=weights).users
+
+
+def one_user_s(weights: float, cache: float) -> float:
+    """A token for a single user of 8k, by the same bytes."""
+    return a_token(users=1, context=8192, kv_value_bytes=cache, weight_bytes=weights).total_s
+
+
+def brings_when_full(weights: float, cache: float) -> float:
+    """Tokens per second and GPU with as many users of 8k as fit, by the same bytes."""
+    return brings(users_of(8192, weights, cache), kv_value_bytes=cache, weight_bytes=weights)
+
+
+def experts_touched(users: int) -> float:
+    """Experts of a layer of DeepSeek-V3 that a step for so many users reads."""
+    return inference.experts_touched(experts=256.0, top_k=8.0, tokens=users)
+
+
+def not_found_s(found: float) -> float:
+    """Seconds to read what a cache does not find of a prompt of mean length."""
+    return reading(prompt=float(np.round(mean_prompt * (1 - found)))).total_s
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # tokens written in the time of reading a prompt of 2,000
 tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, context=2000).total_s)
@@ -323,3 +354,9 @@ gpus_tp_2 = 2 * np.ceil(1000 / users_in_time(tp=2))  # GPUs for a thousand users
 gpus_tp_4 = 4 * np.ceil(1000 / users_in_time(tp=4))  # GPUs for a thousand users at TP 4 in fp8
 # dollars of a million tokens in the design
 design_dollars = dollars(kept_full(users=79, output=512, tp=2, stored_bytes=1.0))
+# a token for eight users on eight GPUs over the same on four
+eight_over_four = a_token(users=8, context=4096).total_s / a_token(users=8, context=4096, tp=4).total_s
+# users of 8k with the weights in fp8, and with the caches in fp8
+users_in_fp8 = [users_of(8192, weights=1.0, cache=2.0), users_of(8192, weights=2.0, cache=1.0)]
+indexed_over_all = kept(indexed) / kept(deepseek)  # a user's cache with an indexer over that without
+unhurried_rates = unhurried(tp=[16, 8, 4, 2])  # the rates of TP 16, 8, 4 and 2

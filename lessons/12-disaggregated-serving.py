@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import numpy as np
+
 from engine.catalog import gpu, link, model, models
 from engine.catalog.models import Model
 from engine.mechanism import memory
@@ -242,6 +244,67 @@ def yardstick() -> Deployment:
     ).best
 
 
+def of_arithmetic(tokens: int, seconds: float) -> float:
+    """The share of four H100s' arithmetic that a step of so many tokens uses."""
+    return 2 * models.parameters(llama) * tokens / (seconds * 4 * gpu("h100-sxm").bf16_flops_per_s)
+
+
+def of_bandwidth(caches: float, seconds: float) -> float:
+    """The share of their bandwidth that reading weights and caches uses."""
+    return (2 * models.parameters(llama) + caches) / (seconds * 4 * gpu("h100-sxm").hbm_bytes_per_s)
+
+
+def llama2_prompt_s(on: str, prompt: int) -> float:
+    """Seconds in which eight GPUs read a prompt with Llama 2 70B."""
+    return inference.prefill(llama2, layout.machine(gpu(on)), tp=8, batch=1, prompt=prompt).total_s
+
+
+def mean_first_s(busy: float) -> float:
+    """A first token's mean, on a replica that reads for this share of its time."""
+    return prompt_s + queues.m_d_1_wait_s(per_s=busy / prompt_s, service_s=prompt_s)
+
+
+def nine_of_ten_s(busy: float, spread: float = 0.0) -> float:
+    """What nine first tokens of ten need at most; with prompts whose lengths differ by this spread."""
+    return prompt_s + queues.wait_within_s(per_s=busy / prompt_s, service_s=prompt_s, spread=spread)
+
+
+def left_s(wire: float) -> float:
+    """Seconds of copying 2,000 tokens that remain after the prefill, if each layer is sent at once."""
+    cache_bytes = decoding.user_bytes(llama, context=2000)
+    return pools.exposed_transfer_s(cache_bytes, wire_bytes_per_s=wire, prefill_s=prompt_s, layers=80)
+
+
+def bloom_readers(prompt: int, output: int) -> float:
+    """How many of 40 replicas of BLOOM should read."""
+    reading_s = inference.prefill(bloom, h100, tp=8, batch=1, prompt=prompt).total_s
+    writing_s = output * inference.decode_step(bloom, h100, tp=8, batch=64, context=prompt).total_s / 64
+    return 40 * pools.prefill_share(reading_s, writing_s)
+
+
+def last_chunk_s(chunk: int) -> float:
+    """Seconds of the last whole chunk of 8,000 tokens."""
+    whole = 8000 // chunk
+    before_s = chunks_s(chunk, tokens=(whole - 1) * chunk) if whole > 1 else 0
+    return chunks_s(chunk, tokens=whole * chunk) - before_s
+
+
+def chunks_cost(chunk: int) -> float:
+    """What such chunks add to reading the 8,000 tokens."""
+    return chunks_s(chunk) / chunks_s(chunk=8000) - 1
+
+
+def in_time(found: Settled, target: int) -> object:
+    """Per cent of requests within the first or the second target, where the plan keeps up."""
+    return found.met and f"{100 * found.met[target].value:.0f} ± {np.ceil(100 * found.met[target].error):.0f}"
+
+
+def bound_by(found: Deployment) -> str:
+    """What a deployment with a replica less would miss."""
+    words = {"ttft_s": "the first token", "tpot_s": "a token", "capacity": "the load", "smallest": "–"}
+    return words[found.binding]
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # FLOPs for each byte at an H100's ridge
 h100_ridge = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
@@ -310,3 +373,4 @@ nodes_off = (608e9 / 86400 / 73.7e3 + 168e9 / 86400 / 14.8e3) / 226.75 - 1
 caches_bytes = 14.8e3 / 21 / 8 * decoding.user_bytes(deepseek, context=4989)
 # bytes a second that a busy replica makes with caches in fp8
 fp8_makes_bytes_per_s = decoding.user_bytes(llama, context=2000, kv_value_bytes=1.0) / prompt_s
+long_prompt_s = read_s(h100, prompt=4000)  # seconds to read 4,000 tokens on four H100s

@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.calibration import launch_costs, products
 from engine.catalog import gpu, model, models
+from engine.catalog.hardware import Gpu
 from engine.mechanism import matmul, memory
 from engine.one_gpu import dispatch, own_timings, profiles, traces
 from engine.one_gpu.own_timings import IssuedOperator
@@ -62,6 +63,11 @@ def checked_s(gpu_s: float, sync_every: int = 0) -> float:
     return dispatch.step_s(ops=2000, issue_s=10e-6, gpu_s=gpu_s, sync_every=sync_every)
 
 
+def covering_side(on: Gpu) -> float:
+    """The side of a square addition that lasts as long as its issue."""
+    return np.sqrt(dispatch.covering_add(issue_s, on.hbm_bytes_per_s))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # bytes kept without the softmax, over s·b·h
 rows_without_softmax = sum(size for name, size in kept if "softmax" not in name) / (2048 * 12288)
@@ -94,3 +100,5 @@ check_costs = checked_s(gpu_s=20e-6, sync_every=10) / checked_s(gpu_s=20e-6) - 1
 tokens_that_fill = np.sqrt((3 * 4096 / 64) ** 2 + h100.hbm_bytes / 128) - 3 * 4096 / 64
 # kept by written-out attention for 25,000 tokens
 attention_kept_25k = traces.kept_bytes("attention", False, "grad", 25000, llama_8b)
+# how many times as fast a step of a thousand products of side 1,024 is on a GPU twice as fast
+faster_gpu_gains = dispatch.gain_of_faster_gpu(ops=1000, issue_s=issue_s, gpu_s=product_s(side=1024))

@@ -66,6 +66,18 @@ scaler_loop = rounded_training.dynamic_scale(
     7.5, 1e-6, precision.FP16.largest, rounded_training.FIRST_SCALE, 2000, 1
 )
 
+
+def sum_off_by(bits: int, block: int) -> float:
+    """How far that sum is from the exact one."""
+    found = summed(bits, block)
+    return abs(found["total"] / found["exact"] - 1)
+
+
+def in_mx(size: float) -> tuple[float, float]:
+    """The error of normal values beside one of this size, and the share lost, with MX's scale for 32."""
+    return rounded_training.outlier_test(size, block=32, power_of_two=True)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # how far short of its target the descent in bf16 stops
 stops_short = rounded_training.stall_distance(precision.BF16.epsilon, rate=0.01)

@@ -73,6 +73,17 @@ token_bytes = (
     / 4
 )
 
+
+def pool_of(asked_bytes: float) -> str:
+    """The pool that serves a request."""
+    return ["small", "large"][allocator.pool_of(allocator.rounded_bytes(asked_bytes))]
+
+
+def segment_for(asked_bytes: float) -> float:
+    """The bytes of a new segment for a request."""
+    return allocator.segment_bytes(allocator.rounded_bytes(asked_bytes))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # how far the peak on meta lies below the H100's
 meta_below = healthy.of_step(2).max() - on_meta.of_step(2).max()

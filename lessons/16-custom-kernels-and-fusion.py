@@ -98,6 +98,29 @@ fp8_products_s = (
     / (h100.fp8_flops_per_s * matmul.achievable_share(h100, "fp8"))
 )
 
+
+def behind_gain(inner: int) -> float:
+    """How many times as fast the same are, fused."""
+    return fusion.gain(behind(inner))
+
+
+def tile_in_words(head_dim: int) -> str:
+    """Rows of queries and rows of keys of such a tile."""
+    return f"{rows(head_dim):.0f} × {flash_attention.inner_rows(rows(head_dim), head_dim):.0f}"
+
+
+def from_hbm_bytes(head_dim: int) -> float:
+    """What of it HBM sends and takes for 8,192 tokens, if L2 serves the rest."""
+    return flash_attention.from_hbm_bytes(8192, head_dim, rows(head_dim), h100.sms)
+
+
+def timed_in_words(case: str) -> str:
+    """The version, the GPU, the passes and the head dimension of a published timing."""
+    version, head_dim = case[2], case.split("_d")[1].split("_")[0]
+    passes = "A100, forward and backward" if version == "2" else "H100, forward"
+    return f"FlashAttention-{version}, {passes}, d = {head_dim}"
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of the arithmetic of attention at an H100's peak
 attention_flops_s = 32 * flash_attention.flops(seq=16384, head_dim=128) / h100.bf16_flops_per_s
@@ -134,3 +157,6 @@ swiglu_apart_s = 160 * matmul.stream_s(moved_bytes=2048 * 8192 * 19, at=reached)
 swiglu_fused_s = 160 * matmul.stream_s(moved_bytes=2048 * 8192 * 7, at=reached)
 # the gain over the products of a step in fp8
 swiglu_gain = 160 * matmul.stream_s(moved_bytes=2048 * 8192 * 12, at=reached) / fp8_products_s
+chain_gain = fusion.gain(chain)  # how many times as fast the eight operations are, fused
+# what attention in tiles moves with heads of 128, over the same with heads of 64
+wider_heads_move = tiled_bytes(seq=8192, head_dim=128) / tiled_bytes(seq=8192, head_dim=64)

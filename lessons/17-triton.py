@@ -1,6 +1,7 @@
 """The numbers of lesson 17, Triton."""
 
 from functools import cache
+from typing import Any
 
 from engine.mechanism import roofline
 from engine.one_gpu import own_timings, recordings, tile_order, tiling
@@ -83,6 +84,26 @@ def layer_s(tokens: int) -> float:
     return sum(product(m=tokens, n=n, k=k).total_s for n, k in shapes)
 
 
+def sides(block_m: float, block_n: float, block_k: float) -> str:
+    """The sides of a tile."""
+    return f"{block_m:.0f}\u00a0×\u00a0{block_n:.0f}\u00a0×\u00a0{block_k:.0f}"
+
+
+def flops_a_byte(block_m: int, block_n: int) -> float:
+    """FLOPs for each byte that such a tile reads."""
+    return tiling.intensity(tile(block_m, block_n))
+
+
+def smem_by_rule(compiled: dict[str, Any]) -> float:
+    """Shared memory of a compiled tile, by the rule."""
+    return tiling.smem_bytes(tiling.Tile(*[compiled[name] for name in tiling.Tile._fields]), h100)
+
+
+def idle_in_tail(n: int) -> float:
+    """The share of the multiprocessors' time that waves of 2,048 rows and n columns leave idle."""
+    return 1 - tiling.busy_share(tiling.programs(m=2048, n=n, tile=large), multiprocessors=132)
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 one_row_more = product(m=2049).total_s / product(m=2048).total_s - 1  # what one row more costs
 # what a further row of tiles costs, measured
@@ -129,3 +150,7 @@ spilling_rate = speed(m=8192, n=8192, k=8192, tile=tile(block_m=256, block_n=256
 sums_with_16_warps = tiling.sums(tile(block_m=256, block_n=256, stages=2, warps=16))
 # programs that split k by four
 split_programs = 4 * tiling.programs(m=64, n=4096, tile=tile(block_m=64, block_n=64))
+# blocks that programs without groups read from HBM, over those in groups of three rows
+ungrouped_reads = from_hbm(group=1) / from_hbm(group=3)
+# how fast 64 rows run with the tile that suits them best
+best_speed_of_64 = speed(m=64, tile=tiling.best(m=64, n=4096, k=4096, at=h100))

@@ -5,7 +5,7 @@ from typing import Any
 from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models
 from engine.catalog.models import Model
-from engine.one_gpu import capture, measurements, own_timings
+from engine.one_gpu import capture, measurements, own_timings, replay
 from engine.serving import shape_buckets
 from engine.serving.shape_buckets import Cost
 from engine.step import layout
@@ -89,6 +89,33 @@ def short_s(kernel_s: float) -> tuple[float, ...]:
 
 room_bytes = shape_buckets.room_bytes(llama, h100)  # what an H100 has left beside the weights
 
+
+def in_a_layer(way: str, kind: str) -> int:
+    """Kernels of a kind in one layer, as recorded."""
+    return capture.counted(way)["layer_kinds"].count(kind)
+
+
+def issued_s(of: Model, tp: int) -> float:
+    """The CPU's time to issue an eager step."""
+    return kernels_per_step("eager", layers=of.depth, tp=tp) * launch_costs.ISSUE_S
+
+
+def pass_of_512_s(way: str, captured: int) -> float:
+    """A forward pass of Llama 3.2 1B over 512 tokens on a B200."""
+    return token_s(way, llama_1b, b200, batch=512, context=1.0, captured=captured)
+
+
+def extra_rows(plan: int, kept: int) -> float:
+    """Rows that padding adds to batches around 24, over those that were asked for."""
+    found = fit(load=24, plan=plan, kept=kept)
+    return found["padded"] / found["rows"]
+
+
+def extra_time(plan: int, kept: int) -> float:
+    """The time that padding adds to them, for Llama 3 8B on an H100."""
+    return shape_buckets.lost("llama3-8b", "h100-sxm", fit(load=24, plan=plan, kept=kept))
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 # the share of a step in which the GPUs wait
 gpus_wait = capture.waiting_share(capture.trial("eager", llama_70b, b200, tp=8))
@@ -115,3 +142,4 @@ graph_saves_s = 16 * 32 * (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
 fusion_worth = launch_costs.ISSUE_S / (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
 # lengths of graphs that fill a tenth of the room
 lengths_for_a_tenth = shape_buckets.lengths_that_fill(0.1, room_bytes, sizes=19, graph_bytes=6.4e6)
+too_many = replay.replay(4, 6, 4, 1, 1)  # a graph captured with four rows, given a batch of six

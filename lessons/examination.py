@@ -27,6 +27,17 @@ def activations(tp: int, pp: int = 2) -> float:
     return tried(tp, pp).parts_bytes[0][4]
 
 
+def layout_in_words(axes: tuple[int, ...], paper: Paper) -> str:
+    """The split of a paper's layout, and whether its experts are cut."""
+    cut = ", experts cut" if paper.layouts.expert_tp[0] > 1 else ""
+    return f"TP {axes[0]} × PP {axes[1]}, ZeRO {axes[4]}{cut}"
+
+
+def pace_of(paper: Paper) -> str:
+    """The points for a paper's pace."""
+    return f"{examination.pace_points(paper.ratio):.0f} of 10" if paper.fits else "does not fit"
+
+
 # -- what single sentences say -------------------------------------------------------------------------------
 usable_bytes = memory.capacity_bytes(gpu("h100-sxm"))  # memory of an H100 that software can fill
 # parameters that spec 4711 multiplies by
@@ -58,3 +69,4 @@ embedding_1917 = models.embedding_parameters(examination.spec(1917).model)
 attention_1917 = examination.attention_params(examination.spec(1917))
 counted_1917 = examination.counted_params(examination.spec(1917))  # parameters that count
 days_1917 = examination.estimate_days(examination.spec(1917), 0.45)  # days at a guessed MFU
+cut_further = tried(tp=8, pp=4).ratio  # the step of TP 8 × PP 4 over the best

@@ -1,8 +1,11 @@
 """The numbers of the page Numbers to know."""
 
+import re
+
 from engine.base import units
 from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models, node, price, recipe
+from engine.catalog.upkeep import CatalogueEntry
 from engine.mechanism import collectives, flops, hiding, interconnect, memory, reliability, roofline
 from engine.one_gpu import measurements, own_timings
 from engine.step import layout
@@ -27,6 +30,14 @@ logged_16_mib = collectives.bus_bandwidth("all_reduce", ranks=8, buffer_bytes=2*
 def least_s(gpus: int) -> float:
     """Seconds of an AllReduce of eight bytes."""
     return interconnect.collective("all_reduce", "h100-sxm", machine.wires, gpus, 8).time_s
+
+
+def checked(entry: CatalogueEntry) -> str:
+    """The day on which an entry was last held against its source; "assumed" where it has none, since a usual
+    machine is meant."""
+    if entry.checked:
+        return entry.checked
+    return "assumed" if re.search("an assumption|taken as|assumed", entry.note) else "not confirmed"
 
 
 gpt3 = model("gpt3-175b")  # GPT-3

@@ -4,6 +4,7 @@ from functools import cache
 
 from engine import frameworks
 from engine.catalog import gpu, model, models
+from engine.exam import missions
 from engine.mechanism import memory
 from engine.rules import advice
 from engine.step import layout, own, search
@@ -40,3 +41,4 @@ def layout_h100() -> str:
 deepseek_kept = memory.kept_per_token(model("deepseek-v3"), 4096, 1, 1, 0, 1, 1)
 whole_7b = 4 * models.parameters(model("llama2-7b"))  # weights and gradients of Llama 2 7B, whole
 a100_usable_bytes = memory.capacity_bytes(gpu("a100-40"))  # memory of a 40 GB A100 that software can fill
+missing_bytes = missions.by_hand("fit-7b").total_bytes - a100_usable_bytes  # what the first mission lacks

@@ -5,10 +5,11 @@ from typing import Any
 
 from engine import validation
 from engine.catalog import gpu, model, serving_software
-from engine.one_gpu import measurements
+from engine.one_gpu import measurements, tiling
+from engine.one_gpu.tiling import Published
 from engine.serving import decoding, inference
 from engine.step import layout
-from engine.validation import accuracy, agreement, explanations, fitted_steps, launch_cases, own_gpus
+from engine.validation import Summary, accuracy, agreement, explanations, fitted_steps, launch_cases, own_gpus
 from engine.validation.accuracy import AxisError
 
 
@@ -77,6 +78,27 @@ def read_share(value_bytes: float) -> float:
         )
         / gpu("h100-sxm").hbm_bytes_per_s
     )
+
+
+def pass_in_words(case: str) -> str:
+    """The model, the work and the way of a published pass."""
+    return {
+        "gptfast_llama7b_a100_eager": "Llama 7B, a token, A100, eager",
+        "gptfast_llama7b_a100_graph": "the same, compiled, as a graph",
+        "mleng_llama1b_b200_compiled": "Llama 3.2 1B, 512 tokens, B200, compiled",
+        "mleng_llama1b_b200_graph": "the same, as a graph",
+    }[case]
+
+
+def ceiling_flops_per_s(of: Published) -> float:
+    """How fast tiles of 128 × 256 can compute a product on an H100."""
+    tile = tiling.Tile(128, 256, 64, 3, 8)
+    return tiling.flops_per_s(of.m, of.n, of.k, tile=tile, at=tiling.chip("h100-sxm"))
+
+
+def largest_allowed(of: Summary) -> float | None:
+    """The largest error that a group of runs may have, where one is set."""
+    return validation.TARGETS.get((of.group, of.quantity), (0, None))[1]
 
 
 # -- what single sentences say -------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def assets(folder: Path) -> Path:
         (folder / name).mkdir(exist_ok=True)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "widgets" / "shared.js").write_text(module.shared(lessons={}), encoding="utf-8")
+    (folder / "widgets" / "answers.js").write_text(module.judging(), encoding="utf-8")
     theme = ROOT / "site" / "theme" / "assets"
     for script in (*(theme / "widget").glob("*.js"), *SCRIPTS.values()):
         shutil.copyfile(script, folder / "widget" / script.name)

@@ -56,9 +56,9 @@ def test_the_contracts_between_packages_hold():
 
 
 def imports() -> dict[str, set[str]]:
-    """What each module of ours imports, at its top or deferred, inside a function. An import under
-    TYPE_CHECKING is never run: it only gives an annotation its name."""
-    graph = grimp.build_graph(*OURS, cache_dir=None, exclude_type_checking_imports=True)
+    """What each module of ours imports, at its top or deferred, inside a function, or for an annotation
+    alone."""
+    graph = grimp.build_graph(*OURS, cache_dir=None)
     return {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
 
 

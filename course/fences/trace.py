@@ -4,7 +4,8 @@
     recorded: ddp_step               a trace that record/ has recorded, or
     measured: linear_step            a trace that measure/ has measured on a GPU, or
     executed: 1f1b                   a schedule to execute; `stages`, `micro_batches`, `forward_ms`,
-                                     `backward_ms` and `message_ms` give its size
+                                     `backward_ms` and `message_ms` give its size; or
+    executed: ddp                    a step of data parallelism for each number of `tokens`, a list
     title: What it is a picture of.
     from_ms: 20                      the excerpt, if it is not the whole
     to_ms: 90
@@ -32,7 +33,8 @@ from engine.one_gpu import profiles
 SOURCES = ("recorded", "measured", "executed")
 JOB = ("stages", "micro_batches", "forward_ms", "backward_ms", "message_ms")  # size of an executed schedule
 EXCERPT = ("from_ms", "to_ms", "lanes")
-FIELDS = (*SOURCES, "title", *JOB, *EXCERPT, "caption")
+STEPS = "tokens"  # on each GPU, of executed data-parallel steps
+FIELDS = (*SOURCES, "title", *JOB, STEPS, *EXCERPT, "caption")
 
 
 def read(options: dict, source: str) -> Profile:
@@ -41,9 +43,13 @@ def read(options: dict, source: str) -> Profile:
     if len(named) != 1:
         raise base.Refused(f"a trace needs exactly one of {', '.join(SOURCES)}")
     kind, name = named[0], options[named[0]]
-    if stray := [key for key in JOB if key in options and kind != "executed"]:
+    ddp = kind == "executed" and name == "ddp"
+    theirs = (STEPS,) if ddp else JOB if kind == "executed" else ()
+    if stray := [key for key in (*JOB, STEPS) if key in options and key not in theirs]:
         raise base.Refused(f"{stray[0]!r} is for an executed schedule", strict_yaml.line_of(source, stray[0]))
     try:
+        if ddp:
+            return profile.data_parallel_steps([int(each) for each in options[STEPS]])
         if kind == "executed":
             counts = [_number(options, key, source, whole=True) for key in JOB[:2]]
             seconds = [_number(options, key, source) * MILLISECOND for key in JOB[2:]]

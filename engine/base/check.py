@@ -41,10 +41,9 @@ def _numbers(name: str, value: Real) -> np.ndarray:
     """The value as a float array; ValueError for text, None, NaN, infinities, and what is larger than any
     quantity."""
     try:
-        array = np.asarray(value)
-        if array.dtype.kind in "USMm":
+        if isinstance(value, str):  # of which float() would read the digits
             raise TypeError
-        array = array.astype(float, copy=False)
+        array = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number, got {value!r}") from None
     if not np.isfinite(array).all():

@@ -13,6 +13,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 PLACE = FOLDER / "bands.toml"
+BARE = "latency of kernels"  # what is asked of a server where no program is named
 SPANS = ("tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
 
@@ -49,12 +50,21 @@ def collective_kind(crosses_nodes: bool, size: float) -> str:
 
 @lru_cache(None)
 def band(what: str, kind: str = "all") -> tuple[float, float]:
-    """The 10th and 90th percentile of measured over predicted, on runs that were not used for fitting. Where
-    a class has too few runs, the band of all runs of that kind (step, memory, latency, throughput,
+    """The ends of an 80 % band of measured over predicted, from runs that were not used for fitting. Where a
+    class has too few runs, the band of all runs of that kind (step, memory, latency, throughput,
     collective)."""
     found = runs()["band"][what]
     entry = found.get(kind) or found["all"]
     return entry["low"], entry["high"]
+
+
+@lru_cache(None)
+def beyond(what: str, ends: tuple[float, float]) -> tuple[float, float]:
+    """The band of an answer that lies outside everything measured in some respect: wider by the factor with
+    which bands of this kind hold for classes that they were not made from."""
+    low, high = ends
+    middle, wide = (low * high) ** 0.5, runs()["beyond"][what]
+    return middle * (low / middle) ** wide, middle * (high / middle) ** wide
 
 
 @lru_cache(None)

@@ -6,6 +6,7 @@ all by key.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -381,6 +382,18 @@ def price(gpu_name: str, provider: str | None = None) -> Price:
     return max(known, key=lambda p: p.date)
 
 
+def _quantised(config: Path) -> dict | None:
+    """What the hf_quant_config.json says that lies beside a config.json, if one does."""
+    beside = config.with_name(config.name.replace("config.json", "hf_quant_config.json"))
+    if beside == config or not beside.is_file():
+        return None
+    try:
+        found = json.loads(beside.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{beside.name} must be readable JSON: {error}") from None
+    return found if isinstance(found, dict) else None
+
+
 def model_from_file(path: str | Path) -> Model:
     """A model of your own: the config.json of its checkpoint, or a TOML file with the catalogue's keys, flat
     or under one [key] table; instead of the short keys of its layers that may have ``groups`` of them
@@ -392,7 +405,7 @@ def model_from_file(path: str | Path) -> Model:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"model file must be a readable JSON file, got {str(path)!r}: {error}") from None
         name = file.parent.name if file.stem == "config" else file.stem
-        return config_json.model(text, name, name)
+        return config_json.model(text, name, name, _quantised(file))
     try:
         entry = files.read(file)
     except (OSError, UnicodeDecodeError) as error:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from engine.base.program import program
-from engine.catalog import config_layers, stored
+from engine.catalog import config_layers, stored, towers
 from engine.catalog.models import AT_MOST, KINDS, Model, described
 
 KEYS = (
@@ -34,6 +36,8 @@ KEYS = (
     "intermediate_size",
     "n_inner",
     "ffn_dim",
+    "ffn_hidden_size",
+    "expert_ffn_hidden_size",
     "intermediate_size_mlp",
     "vocab_size",
     "num_local_experts",
@@ -63,6 +67,18 @@ KEYS = (
     "num_shared_experts",
     "moe_shared_expert_intermediate_size",
     "qkv_bias",
+    "hidden_act",
+    "mlp_hidden_act",
+    "moe_num_experts",
+    "moe_k",
+    "moe_topk",
+    "dense_intermediate_size",
+    "shared_intermediate_size",
+    "share_expert_dim",
+    "moe_num_shared_experts",
+    "num_dense_layers",
+    "moe_layer_start_index",
+    "tie_embedding",
     # keys that only models with linear attention or state-space layers have
     "full_attention_interval",
     "linear_num_key_heads",
@@ -70,7 +86,8 @@ KEYS = (
     "mamba_num_heads",
     "hybrid_override_pattern",
 )
-# A text is represented by its place in this list; one that is not listed counts as not given.
+# A text is represented by its place in this list; one that is not listed counts as not given. Types of models
+# whose files leave out what other files say; then activation functions.
 TYPES = (
     "gpt2",
     "gpt_neox",
@@ -87,6 +104,34 @@ TYPES = (
     "nemotron_h",
     "apertus",
     "minimax",
+    "starcoder2",
+    "phi",
+    "gptj",
+    "gpt_neo",
+    "gpt_bigcode",
+    "codegen",
+    "mpt",
+    "biogpt",
+    "xglm",
+    "cohere",
+    "cohere2",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "smollm3",
+    "lfm2",
+    "lfm2_moe",
+    "lfm3",
+    "vaultgemma",
+    "gemma3n_text",
+    "minicpm3",
+    "recurrent_gemma",
+    "bitnet",
+    "bert-generation",
+    "git",
+    "relu2",
+    "squared_relu",
+    "xielu",
+    "gelu_new",
 )
 
 
@@ -94,11 +139,22 @@ def _types(*names: str) -> tuple[int, ...]:
     return tuple(TYPES.index(name) for name in names)
 
 
-PLAIN_MLP = _types("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus")  # without a gate
+# without a gate in an MLP: types, and activation functions that no type uses with one
+PLAIN_MLP = _types(
+    *("gpt2", "gpt_neox", "bloom", "opt", "falcon", "nemotron_h", "apertus", "starcoder2", "phi", "gptj"),
+    *("gpt_neo", "gpt_bigcode", "codegen", "mpt", "biogpt", "xglm", "bert-generation", "git"),
+)
+PLAIN_ACTS = _types("relu2", "squared_relu", "xielu", "gelu_new")
 # types whose embeddings are tied unless the file says otherwise
-TIED = _types("gpt2", "bloom", "opt", "gemma", "gemma2", "gemma3_text", "gemma4_text")
+TIED = _types(
+    *("gpt2", "bloom", "opt", "gemma", "gemma2", "gemma3_text", "gemma4_text", "falcon", "cohere", "cohere2"),
+    *("ernie4_5", "ernie4_5_moe", "smollm3", "lfm2", "lfm2_moe", "lfm3", "starcoder2", "vaultgemma"),
+    *("gemma3n_text", "minicpm3", "recurrent_gemma", "gpt_neo", "gpt_bigcode", "mpt", "biogpt", "xglm"),
+)
 QKV_BIASED = _types("qwen2", "qwen2_moe")
 GEMMA2, GEMMA3, LLAMA4 = _types("gemma2", "gemma3_text", "llama4_text")
+BITNET = TYPES.index("bitnet")  # which has a gate all the same
+TEXTS = ("model_type", "hidden_act", "mlp_hidden_act")
 
 FIELDS = (
     "layers",
@@ -133,11 +189,12 @@ MORE = tuple(FIELDS.index(name) for name in AT_MOST.values())
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HIDDEN, HEADS = ("hidden_size", "n_embd", "d_model"), ("num_attention_heads", "n_head", "n_heads")
 FFN, EXPERTS = (
-    ("intermediate_size", "n_inner", "ffn_dim"),
-    ("num_local_experts", "num_experts", "n_routed_experts"),
+    ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
 )
-CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
+CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_k", "moe_topk")
 NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, CHOSEN)
+TIES = "tie_word_embeddings"
 INNER = "text_config"  # the language model's own part, where the file describes several
 
 # the smallest and largest values of a model's fields that a planner can handle
@@ -174,6 +231,13 @@ HOLDS = {
     "num_shared_experts": "shared_experts",
     "shared_expert_intermediate_size": "shared_ffn",
     "moe_shared_expert_intermediate_size": "shared_ffn",
+    "shared_intermediate_size": "shared_ffn",
+    "share_expert_dim": "shared_ffn",
+    "moe_num_shared_experts": "shared_experts",
+    "dense_intermediate_size": "ffn",
+    "expert_ffn_hidden_size": "expert_ffn",
+    "num_dense_layers": "first_dense_layers",
+    "moe_layer_start_index": "first_dense_layers",
     "first_k_dense_replace": "first_dense_layers",
     "decoder_sparse_step": "moe_every",
     "interleave_moe_layer_step": "moe_every",
@@ -193,14 +257,14 @@ HOLDS = {
 }
 LAYER_TYPES = ("sliding_attention", "full_attention", "chunked_attention")  # the first is counted
 LINEAR = KEYS[KEYS.index("full_attention_interval") :]
-FLAGS = ("tie_word_embeddings", "attention_bias", "qkv_bias", "use_sliding_window")
+FLAGS = ("tie_word_embeddings", "tie_embedding", "attention_bias", "qkv_bias", "use_sliding_window")
 MOST_WINDOW = 10**7  # a window may be given without being used
 
 
 class Rule(NamedTuple):
     """What the value of a key may be; null always counts as not given."""
 
-    kind: str  # "number", "flag", "text", "layers" or "absent"
+    kind: str  # "number", "flag", "text", "layers", "pattern" or "absent"
     least: int
     most: int
     allowed: str  # in words
@@ -208,7 +272,7 @@ class Rule(NamedTuple):
 
 
 def _rule(key: str) -> Rule:
-    if key == "model_type":
+    if key in TEXTS:
         return Rule("text", 0, 0, "a text in quotes")
     if key in LINEAR:
         return Rule("absent", 0, 0, "left out: layers of linear attention and state spaces are not modelled")
@@ -216,6 +280,8 @@ def _rule(key: str) -> Rule:
         return Rule("layers", 0, 0, f"a list of {', '.join(LAYER_TYPES)}", LAYER_TYPES)
     if key in FLAGS:
         return Rule("flag", 0, 1, "true or false")
+    if key == "sliding_window_pattern":
+        return Rule("pattern", *BOUNDS[HOLDS[key]], "a whole number from 0 to 200, or a text such as LLLG")
     least, most = (0, MOST_WINDOW) if key == "sliding_window" else BOUNDS[HOLDS[key]]
     return Rule("number", least, most, f"a whole number from {least:,} to {most:,}")
 
@@ -230,60 +296,24 @@ def _places(*names) -> tuple[int, ...]:
 AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS, AT_CHOSEN = (
     _places(*names) for names in (LAYERS, HIDDEN, HEADS, FFN, EXPERTS, CHOSEN)
 )
-(
-    TYPE,
-    KV_HEADS,
-    HEAD_DIM,
-    DENSE_FFN,
-    VOCAB,
-    EXPERT_FFN,
-    SHARED,
-    SHARED_TOO,
-    SHARED_FFN,
-    SHARED_FFN_TOO,
-    FIRST_DENSE,
-    SPARSE_STEP,
-    MOE_STEP,
-    Q_LORA,
-    KV_LORA,
-    ROPE,
-    NOPE,
-    V_DIM,
-    TIE,
-    BIAS,
-    QKV_BIAS,
-    WINDOW,
-    USE_WINDOW,
-    MAX_WINDOW,
-    PATTERN,
-    LAYERS_GIVEN,
-) = _places(
-    "model_type",
-    "num_key_value_heads",
-    "head_dim",
-    "intermediate_size_mlp",
-    "vocab_size",
-    "moe_intermediate_size",
-    "n_shared_experts",
-    "num_shared_experts",
-    "shared_expert_intermediate_size",
-    "moe_shared_expert_intermediate_size",
-    "first_k_dense_replace",
-    "decoder_sparse_step",
-    "interleave_moe_layer_step",
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_rope_head_dim",
-    "qk_nope_head_dim",
-    "v_head_dim",
-    "tie_word_embeddings",
-    "attention_bias",
-    "qkv_bias",
-    "sliding_window",
-    "use_sliding_window",
-    "max_window_layers",
-    "sliding_window_pattern",
-    "layer_types",
+TYPE, ACT, MLP_ACT = _places(*TEXTS)
+KV_HEADS, HEAD_DIM, VOCAB = _places("num_key_value_heads", "head_dim", "vocab_size")
+LLAMA4_FFN, DENSE_FFN = _places("intermediate_size_mlp", "dense_intermediate_size")
+AT_EXPERT_FFN = _places("moe_intermediate_size", "expert_ffn_hidden_size")
+AT_SHARED = _places("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+SHARED_MLP = KEYS.index("shared_intermediate_size")
+AT_SHARED_FFN = _places(
+    *("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"),
+    "share_expert_dim",
+)
+AT_FIRST_DENSE = _places("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
+AT_STEP = _places("decoder_sparse_step", "interleave_moe_layer_step")
+Q_LORA, KV_LORA, ROPE, NOPE, V_DIM = _places(
+    "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"
+)
+AT_TIE, AT_BIAS = _places("tie_word_embeddings", "tie_embedding"), _places("attention_bias", "qkv_bias")
+WINDOW, USE_WINDOW, MAX_WINDOW, PATTERN, LAYERS_GIVEN = _places(
+    "sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern", "layer_types"
 )
 
 
@@ -319,6 +349,25 @@ def windowed(given: list[float], kind: float, layers: float) -> float:
     return layers
 
 
+def several(given: list[float]) -> float:
+    """How many experts there are, if more than one."""
+    experts = first(given, AT_EXPERTS, 0)
+    return experts if experts > 1 else 0
+
+
+def unnumbered(given: list[float]) -> bool:
+    """Whether a file describes experts, and does not say how many there are."""
+    said = first(given, AT_CHOSEN, 0) > 0 and first(given, AT_EXPERT_FFN, 0) > 0
+    return said and math.isnan(first(given, AT_EXPERTS, math.nan))
+
+
+def gated(given: list[float], kind: float) -> int:
+    """Whether an MLP has a gate."""
+    if kind == BITNET:
+        return 1
+    return 1 - max(among(kind, PLAIN_MLP), among(first(given, [MLP_ACT, ACT], -1), PLAIN_ACTS))
+
+
 @program(fields=len(FIELDS), wrong=())
 def fields_of(given: list[float]) -> dict[str, Any]:
     """A model's FIELDS from the numbers of KEYS (NaN: not given), and the index into COMPLAINTS of what is
@@ -326,9 +375,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
     kind = first(given, [TYPE], -1)
     layers, hidden, heads = first(given, AT_LAYERS, 0), first(given, AT_HIDDEN, 0), first(given, AT_HEADS, 0)
     vocab, ffn = first(given, [VOCAB], 0), first(given, AT_FFN, 4.0 * hidden if kind == 0 else 0)
-    experts, top_k = first(given, AT_EXPERTS, 0), first(given, AT_CHOSEN, 0)
-    if experts < 2:
-        experts = 0
+    experts, top_k = several(given), first(given, AT_CHOSEN, 0)
     kv_lora = first(given, [KV_LORA], 0)
     # a latent cache is read by all query heads, whatever the file says of key heads
     kv_heads = heads if kv_lora > 0 else first(given, [KV_HEADS], heads)
@@ -339,7 +386,7 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         wrong = 6
     if experts > 0 and top_k < 1:
         wrong = 5
-    if ffn < 1 and not (experts > 0 and first(given, [EXPERT_FFN], 0) > 0):
+    if ffn < 1 and not (experts > 0 and first(given, AT_EXPERT_FFN, 0) > 0):
         wrong = 4
     if vocab < 1:
         wrong = 3
@@ -351,19 +398,21 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         wrong = 0
     expert_ffn, shared, shared_ffn, first_dense, every = 0, 0, 0, 0, 1
     if experts > 0:
-        expert_ffn = first(given, [EXPERT_FFN], ffn)
-        first_dense = first(given, [FIRST_DENSE], 0)
-        every = first(given, [SPARSE_STEP, MOE_STEP], 1)
-        shared = first(given, [SHARED, SHARED_TOO], 0)
+        expert_ffn = first(given, AT_EXPERT_FFN, ffn)
+        first_dense = first(given, AT_FIRST_DENSE, 0)
+        every = first(given, AT_STEP, 1)
+        shared = first(given, AT_SHARED, 0)
         shared_ffn = expert_ffn if shared > 0 else 0
         if kind == LLAMA4:
-            shared, shared_ffn, ffn = 1, expert_ffn, first(given, [DENSE_FFN], ffn)
-        if first(given, [SHARED_FFN, SHARED_FFN_TOO], 0) > 0:
-            shared, shared_ffn = 1, first(given, [SHARED_FFN, SHARED_FFN_TOO], 0)
+            shared, shared_ffn, ffn = 1, expert_ffn, first(given, [LLAMA4_FFN], ffn)
+        if first(given, AT_SHARED_FFN, 0) > 0:
+            shared, shared_ffn = 1, first(given, AT_SHARED_FFN, 0)
+        ffn = first(given, [DENSE_FFN], ffn)
         if first_dense == 0 and every == 1:
             ffn = 0
     else:
         top_k = 0
+        ffn = first(given, [SHARED_MLP], ffn)
     window_layers = windowed(given, kind, layers)
     head_dim = first(given, [HEAD_DIM], math.floor(hidden / max(1, heads)) if kv_lora == 0 else 128)
     fields = [
@@ -388,20 +437,24 @@ def fields_of(given: list[float]) -> dict[str, Any]:
         first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0,
         window_layers,
-        1 - among(kind, PLAIN_MLP),
-        first(given, [TIE], among(kind, TIED)),
-        first(given, [BIAS, QKV_BIAS], among(kind, QKV_BIASED)),
+        gated(given, kind),
+        first(given, AT_TIE, among(kind, TIED)),
+        first(given, AT_BIAS, among(kind, QKV_BIASED)),
     ]
     if wrong < 0:
         for i in range(len(LESS)):
             if fields[LESS[i]] > fields[MORE[i]]:
                 wrong = 8 + i
+        if unnumbered(given):
+            wrong = 8 + len(LESS)
     return {"fields": fields, "wrong": wrong}
 
 
 # -- also done by the page's script, assets/widget/intake.js -----------------------------------------------
-LONGEST = 10**6  # characters; a longer file is refused
-TOO_LONG = "A config.json has a few kilobytes; this text is another one."
+LONGEST = 5 * 10**6  # characters; a longer file is refused
+TOO_LONG = (
+    "A config.json has a few kilobytes, and 3 MB where it lists each quantised matrix; this text is longer."
+)
 TOO_DEEP = "something nested very deeply"
 NOT_JSON = "This is not JSON"
 NOT_AN_OBJECT = "A config.json holds one object in braces."
@@ -413,15 +466,22 @@ PASSED = {
     "top_k": "num_experts_per_tok must be at most the {experts} experts, got {top_k}.",
     "kv_heads": "num_key_value_heads must be at most the {heads} attention heads, got {kv_heads}.",
 }
-COMPLAINTS = (
-    *(
+
+
+def _lacks(names: tuple[str, ...]) -> str:
+    return (
         f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
-        for names in NEEDED
-    ),
+    )
+
+
+COMPLAINTS = (
+    *(_lacks(names) for names in NEEDED),
     "num_key_value_heads must divide the {heads} attention heads, got {kv_heads}.",
     "hidden_size must be a multiple of the {heads} attention heads where no head_dim is given, got {hidden}.",
     *(PASSED[name] for name in AT_MOST),
+    _lacks(EXPERTS),
 )
+WRONG_LENGTH = "layer_types must name {layers} layers, one for each; got {given}."
 SHOWN = 40  # characters of a wrong value that a message repeats
 
 
@@ -461,14 +521,25 @@ def _number(key: str, value, rule: Rule) -> float:
         return math.nan
     if rule.kind == "text" and isinstance(value, str):
         return float(TYPES.index(value)) if value in TYPES else math.nan
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if rule.kind == "flag" and isinstance(value, bool):
         return float(value)
-    if rule.kind == "number" and is_number and rule.least <= value <= rule.most and value == int(value):
-        return float(value)
+    if rule.kind == "pattern" and isinstance(value, str) and re.fullmatch("L+G", value):
+        return float(len(value))
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    counted = rule.kind in ("number", "pattern")
+    if counted and rule.least <= number <= rule.most and number == int(number):
+        return float(number)
     if rule.kind == "layers" and isinstance(value, list) and all(one in rule.names for one in value):
         return float(value.count(rule.names[0]))
     raise ValueError(f"{key} must be {rule.allowed}, got {_written(value)}.")
+
+
+def merged(config: dict) -> dict:
+    """A file with the keys of the language model's own part in place of the others; but whether embeddings
+    are tied is said of the whole, if it is."""
+    inner = config.get(INNER)
+    tie = {TIES: config[TIES]} if config.get(TIES) is not None else {}
+    return {**config, **inner, **tie} if isinstance(inner, dict) else config
 
 
 def numbers(config: dict) -> list[float]:
@@ -476,13 +547,22 @@ def numbers(config: dict) -> list[float]:
     inner = config.get(INNER)
     if inner is not None and not isinstance(inner, dict):
         raise ValueError(f"{INNER} must be an object in braces, got {_written(inner)}.")
-    config = {**config, **(inner or {})}
-    return [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
+    config = merged(config)
+    found = [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
+    layers, listed = first(found, AT_LAYERS, 0), config.get("layer_types")
+    if isinstance(listed, list) and layers and len(listed) != layers:
+        raise ValueError(WRONG_LENGTH.format(layers=f"{layers:.0f}", given=len(listed)))
+    return found
 
 
 def read(text: str) -> dict[str, float]:
-    """A model's fields from the text of a config.json; ValueError says what is wrong with it."""
-    return sizes(_config(text))
+    """A model's fields from the text of a config.json, as the page reads it; ValueError says what is wrong
+    with it, and names a key that needs more than the short keys."""
+    config = _config(text)
+    numbers(config)
+    if key := config_layers.unread(merged(config), PAGE_KNOWS):
+        raise ValueError(config_layers.UNREAD.format(key=key))
+    return sizes(config)
 
 
 def _config(text: str) -> dict:
@@ -492,6 +572,12 @@ def _config(text: str) -> dict:
     if not isinstance(config, dict):
         raise ValueError(NOT_AN_OBJECT)
     return config
+
+
+PAGE_KNOWS = (
+    *KEYS,
+    *config_layers.ON_THE_PAGE,
+)  # keys whose meaning the short keys can tell, or that have none
 
 
 def sizes(config: dict) -> dict[str, float]:
@@ -519,9 +605,16 @@ def context(config: dict) -> int:
     """The most tokens that a model takes at once."""
     for key in CONTEXT:
         value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
-            return value
+        if value is not None:
+            return _above_0(key, value)
     return USUAL_CONTEXT
+
+
+def _above_0(key: str, value: Any) -> int:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 10**9:
+        raise ValueError(f"{key} must be above 0 and below 10^9, got {_written(value)}.")
+    return int(value)
 
 
 WITHOUT_ROTATION = ("gpt2", "opt", "bloom")
@@ -537,8 +630,8 @@ def rotary_base(config: dict) -> int:
     full = own.get("full_attention") if isinstance(own, dict) else None
     own = full if isinstance(full, dict) else own
     value = own.get("rope_theta") if isinstance(own, dict) else None
-    value = config.get("rope_theta", USUAL_BASE) if value is None else value
-    return int(value) if isinstance(value, (int, float)) and 0 < value < 10**9 else USUAL_BASE
+    value = config.get("rope_theta") if value is None else value
+    return USUAL_BASE if value is None else _above_0("rope_theta", value)
 
 
 def small_epsilon(config: dict) -> bool:
@@ -548,28 +641,38 @@ def small_epsilon(config: dict) -> bool:
     return isinstance(value, float) and value < LARGE_EPSILON
 
 
-def model(text: str, key: str = "config.json", name: str = "the model of config.json") -> Model:
-    """A model from the text of a config.json."""
+def model(
+    text: str, key: str = "config.json", name: str = "the model of config.json", beside: dict | None = None
+) -> Model:
+    """A model from the text of a config.json; ``beside`` is the object of the hf_quant_config.json that lies
+    there, if one does."""
     # Python's json writes Infinity, which JSON does not know
     config = _config(text.replace("Infinity", "1e308"))
-    inner = config.get(INNER)
-    config = {**config, **inner} if isinstance(inner, dict) else config
+    config = merged(config)
+    config_layers.require_known(config, KEYS)
     beyond = config_layers.reaches_beyond(config)
     found = sizes(config_layers.plain(config) if beyond else config)
-    config_layers.require_known(config, KEYS)
+    config_layers.require_lengths(config, int(found["layers"]))
     whole: dict[str, Any] = {
         field: bool(v) if KINDS[field] == "bool" else int(v) for field, v in found.items() if field in KINDS
     }
     if beyond:
         whole = {"hidden": whole["hidden"], "vocab": whole["vocab"], "tied": whole["tied"]}
         whole["groups"] = config_layers.groups(config, found)
-    return described(
+    config_layers.require_above_0(config)
+    tower = towers.of_config(config)
+    made = described(
         key=key,
         name=name,
         max_context=context(config),
         rotary_base=rotary_base(config),
         small_epsilon=small_epsilon(config),
-        extra_params=config_layers.tower(config),
-        stored=stored.of_config(config),
+        mtp_modules=config_layers.further(config),
+        tower=tower,
+        stored=stored.of_config(config, beside),
         **whole,
     )
+    extra = towers.parameters(config, tower, made.total_params) + config_layers.layer_embeddings(
+        config, found
+    )
+    return replace(made, extra_params=extra) if extra else made

@@ -7,10 +7,12 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from engine.catalog.models import ATTENTIONS, LISTS, MLPS, OWN, Model, ModelSizes, in_short_keys, sizes_of
+from engine.catalog.towers import Tower
 
 FIRST = ("name", "family", "year")
 LAST = ("published_params", "published_active_params", "counted_params", "mtp_modules", "checkpoint")
 LATEST = ("access", "stored", *LISTS, "source", "checked", "note")
+TOWER = {field.name: field.default for field in fields(Tower)}
 USUAL = {field.name: field.default for field in (*fields(Model), *fields(ModelSizes))}
 
 
@@ -64,6 +66,9 @@ def _part(part: Any, kinds: dict[str, type]) -> dict[str, Any]:
 
 def _value(value: Any) -> str:
     """A value as TOML writes it."""
+    if isinstance(value, Tower):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+        value = {name: each for name, each in value.items() if each != TOWER.get(name)}
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{name} = {_value(each)}" for name, each in value.items()) + " }"
     if isinstance(value, (list, tuple)):

@@ -71,6 +71,7 @@ class GroupedAttention:
     gate_width: int = 0  # values of a gate that multiplies the output; 0 without one
     tensors: int = 2  # that a token leaves: keys and values; 1 where they are the same (Gemma 4); 0 where
     # the layer reads an earlier one's (Gemma 3n)
+    value_width: int = 0  # of a head's value, where it is another one than of its key (MiMo-V2)
 
     family = "softmax"  # kinds of a family stand for each other in a choice among models
     latent = False
@@ -95,7 +96,7 @@ class GroupedAttention:
     @property
     def value_dim(self) -> Real:
         """Width of one head's value."""
-        return self.head_dim
+        return self.value_width or self.head_dim
 
     @property
     def key_heads(self) -> Real:
@@ -105,29 +106,29 @@ class GroupedAttention:
     @property
     def cached(self) -> Real:
         """Values of a token in the cache of one layer."""
-        return self.tensors * self.kv_heads * self.head_dim
+        return self.kv_heads * ((self.tensors > 0) * self.head_dim + (self.tensors > 1) * self.value_dim)
 
     @property
     def matrices(self) -> Real:
         """Weights of the matrices: h·(heads + 2·kv_heads)·d for q, k and v, heads·d·h for the output; those
         of the gate."""
         h, d = self.hidden, self.head_dim
-        return h * (self.heads + self.tensors * self.kv_heads) * d + self.heads * d * h + h * self.gate_width
+        return h * (self.heads * d + self.cached) + self.heads * self.value_dim * h + h * self.gate_width
 
     @property
     def parameters(self) -> Real:
         """Matrices, biases and what an entry's note says besides."""
-        qkv = (self.heads + 2 * self.kv_heads) * self.head_dim
+        qkv = (self.heads + self.kv_heads) * self.head_dim + self.kv_heads * self.value_dim
         qkv_bias = ops.where((self.biases > 0) | (self.qkv_bias > 0), qkv, 0)
         return self.matrices + qkv_bias + ops.where(self.biases > 0, self.hidden, 0) + self.extra_params
 
     @property
     def projections(self) -> tuple[Projection, ...]:
         """q, k, v and the gate in one, and the output."""
-        q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        into = self.heads * self.head_dim + self.cached + self.gate_width
         return (
-            Projection(self.hidden, q + self.tensors * kv + self.gate_width, *COLUMN, casts_input=0.0),
-            Projection(q, self.hidden, *ROW),
+            Projection(self.hidden, into, *COLUMN, casts_input=0.0),
+            Projection(self.heads * self.value_dim, self.hidden, *ROW),
         )
 
 

@@ -17,7 +17,6 @@ from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAt
 
 STATE_BYTES, CONVOLVED_BYTES = 4.0, 2.0  # a value of a recurrent state, and of a convolution's last inputs
 CHUNK = 64.0  # tokens that a kernel of linear attention multiplies at once
-INDEX_KEY_BYTES = 2.0  # a value of an indexer's key, where the cache has 16 bits; 1 and a scale in 8 bits
 
 
 class Work(NamedTuple):
@@ -35,9 +34,15 @@ class Mixer:
     follows from the rest."""
 
     family = "mixer"
-    kernels = 2.0  # of a layer, to start
-    # assumed: the share of fused attention's rate that its products reach over a whole sequence
+    kernels = 2.0  # of a layer, to start for a new token
+    starts = 2.0  # … and for a whole sequence
+    # over a whole sequence: the share of fused attention's rate that its products reach; how many times what
+    # has to be moved is moved, by kernels that hand on their results through memory (0: products and memory
+    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed
     reached = 0.4
+    passes = 0.0
+    backward = 0.0
+    timed = False
     cached = 0  # values that a token leaves in the cache of one layer
     latent = False
     q_lora = 0
@@ -82,6 +87,17 @@ class LinearAttention(Mixer):
     decay_rank: int = 0
     gate_rank: int = 0
     extra_params: int = 0
+
+    # of the Triton kernels that trainers and servers call unless told otherwise (``mechanism.mixing``)
+    starts = 8.0
+    reached = 0.67
+    passes = 2.7
+    backward = 3.3  # FlashKDA's timings of the same library on an RTX 5090: 18.0 ms after 5.4
+
+    @property
+    def timed(self) -> bool:
+        """The gated delta rule and Kimi's; lightning attention was not found."""
+        return self.corrects
 
     def __post_init__(self) -> None:
         if not check.is_trusted():
@@ -183,6 +199,15 @@ class StateSpace(Mixer):
     normed: bool = True  # a norm over the result
     extra_params: int = 0
 
+    starts = 5.0
+    reached = 0.67
+    passes = 0.85
+
+    @property
+    def timed(self) -> bool:
+        """Mamba-2; Mamba's scan was not found."""
+        return not self.step_rank
+
     def __post_init__(self) -> None:
         if not check.is_trusted():
             check.whole(hidden=self.hidden, heads=self.heads, head_dim=self.head_dim, state=self.state)
@@ -268,6 +293,53 @@ class StateSpace(Mixer):
         return Work(seq * a_token, seq * (moved + states))
 
 
+@dataclass(frozen=True)
+class ShortConvolution(Mixer):
+    """A gated convolution over the latest few tokens (LFM2, arXiv:2511.23404): one matrix gives what is
+    convolved and two gates, another brings the result back."""
+
+    hidden: int
+    convolution: int = 3
+    extra_params: int = 0
+
+    heads = 1
+    kv_heads = 1
+    key_heads = 1
+    head_dim = 0
+    qk_dim = 0
+    value_dim = 0
+
+    def __post_init__(self) -> None:
+        if not check.is_trusted():
+            check.whole(hidden=self.hidden, convolution=self.convolution)
+
+    @property
+    def state_bytes(self) -> Real:
+        """The last inputs of the convolution."""
+        return CONVOLVED_BYTES * self.hidden * (self.convolution - 1)
+
+    @property
+    def projections(self) -> tuple[Projection, ...]:
+        """Into what is convolved and both gates; out."""
+        into = Projection(self.hidden, 3 * self.hidden, *COLUMN, casts_input=0.0)
+        return (into, Projection(self.hidden, self.hidden, *ROW))
+
+    @property
+    def parameters(self) -> Real:
+        """Matrices and the convolution."""
+        return self.matrices + self.convolution * self.hidden + self.extra_params
+
+    def decoding(self, context: Real, value_bytes: Real = 2.0) -> Work:
+        """One new token: its window is read and moved on by one, gated twice."""
+        moved = 2.0 * CONVOLVED_BYTES * self.hidden * self.convolution
+        return Work(2.0 * self.hidden * (self.convolution + 1) + 0.0 * context, moved)
+
+    def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
+        """A whole sequence: three values of a channel are read, one is written."""
+        a_token = 2.0 * self.hidden * (self.convolution + 1)
+        return Work(seq * a_token, seq * 4.0 * CONVOLVED_BYTES * self.hidden)
+
+
 # -- attention over what an indexer picks --------------------------------------------------------------------
 @dataclass(frozen=True)
 class Indexer:
@@ -326,7 +398,7 @@ class IndexedAttention(Mixer):
     top: int
     indexer: Indexer | None = None  # None: the layer reads what an earlier layer's indexer picked
 
-    kernels = 3.0  # scores, the best of them, attention
+    kernels = starts = 3.0  # scores, the best of them, attention
     reached = (
         1.0  # DeepSeek's sparse kernel reaches the rate of its dense one (FlashMLA, 640 TFLOP/s on H800)
     )
@@ -411,12 +483,17 @@ class IndexedAttention(Mixer):
 
     def reading(self, seq: Real, value_bytes: Real = 2.0) -> Work:
         """A whole sequence: each token reads what was picked of those before it, and is scored against all of
-        them."""
+        them. Picked latents are read as they are, which costs more for each; so a short sequence reads all
+        tokens before it, with keys and values of every head, and masks the rest (DeepSeek-V3.2's report)."""
         over = self.over
         pairs = 2.0 * over.heads * (over.qk_dim + over.value_dim)
         moved = 2.0 * (over.heads + over.key_heads) * (over.qk_dim + over.value_dim)
         scored = self.indexer.flops(seq / 2.0 / self.indexer.pooled) if self.indexer else 0.0
-        return Work(seq * pairs * seen(self.top, seq), seq * moved, seq * scored, 0.0)
+        read = pairs * seen(self.top, seq)
+        if over.latent:
+            picked = 2.0 * over.heads * (2 * over.kv_lora + over.rope_dim) * seen(self.top, seq)
+            read = ops.minimum(picked, pairs * seq / 2.0)
+        return Work(seq * read, seq * moved, seq * scored, 0.0)
 
 
 # -- attention over compressed tokens ------------------------------------------------------------------------
@@ -439,7 +516,7 @@ class CompressedAttention(Mixer):
     top: int = 0  # entries that the indexer picks; 0 without one
     extra_params: int = 0
 
-    kernels = 4.0  # entries, scores, the best of them, attention
+    kernels = starts = 4.0  # entries, scores, the best of them, attention
     reached = 1.0  # assumed
 
     def __post_init__(self) -> None:

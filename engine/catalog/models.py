@@ -35,8 +35,10 @@ from engine.catalog.mixers import (
     LinearAttention,
     Mixer,
     NoAttention,
+    ShortConvolution,
     StateSpace,
 )
+from engine.catalog.towers import Tower
 
 NUMBER = (int, float, np.number)
 # the kinds of a layer's parts by the names that a table may give them
@@ -45,6 +47,7 @@ ATTENTIONS: dict[str, type] = {
     "latent": LatentAttention,
     "linear": LinearAttention,
     "state space": StateSpace,
+    "convolution": ShortConvolution,
     "indexed": IndexedAttention,
     "compressed": CompressedAttention,
     "none": NoAttention,
@@ -101,6 +104,7 @@ class Model:
     published_active_params: float = 0.0
     counted_params: int = 0  # by a library that builds the model, to the last one
     mtp_modules: int = 0  # that predict further tokens; in no count
+    tower: Tower | None = None  # that reads pictures; its parameters are in ``extra_params``
     also: tuple[str, ...] = ()  # names of checkpoints that have this shape
     inferred: tuple[str, ...] = ()  # fields that no source names, found from a sibling and held by the count
     source: str = ""
@@ -167,8 +171,17 @@ class Model:
         return active_parameters(self)
 
     def cache_bytes_per_token(self, bytes_per_value: Real = 2.0) -> Real:
-        """Bytes that a token of context takes in all caches, while it is within every window."""
-        return sum(count * kind.cached for count, kind in attentions(self)) * bytes_per_value
+        """Bytes that a further token of a long context takes in all caches. Layers with a window are not in
+        it, because what they keep stops growing (``window_bytes_per_sequence``)."""
+        grows = sum(count * kind.cached for count, (kind, window) in attended(self) if window is None)
+        return grows * bytes_per_value
+
+    def window_bytes_per_sequence(self, bytes_per_value: Real = 2.0) -> Real:
+        """Bytes that a sequence keeps at most in the caches of layers with a window."""
+        most = (
+            (count * kind.cached, window) for count, (kind, window) in attended(self) if window is not None
+        )
+        return sum(values * window.tokens for values, window in most) * bytes_per_value
 
     @property
     def state_bytes_per_sequence(self) -> Real:
@@ -439,6 +452,8 @@ def described(key: str, name: str, **given: Any) -> Model:
     """A model from the short keys of ``ModelSizes`` and the fields of ``Model``; or, with ``groups``, from
     tables of layers as ``group_from`` reads them."""
     given = {one: tuple(value) if one in LISTS else _whole(value) for one, value in given.items()}
+    if isinstance(given.get("tower"), dict):
+        given["tower"] = Tower(**given["tower"])
     if "groups" in given:
         layers = tuple(group_from(given["hidden"], table) for table in given["groups"])
         count = sum(group.count for group in layers)
@@ -670,6 +685,12 @@ def is_mixer(attention: Any) -> bool:
 def has_mixers(model: Any) -> bool:
     """Whether any layer's attention is of a kind of ``catalog.mixers``."""
     return any(is_mixer(kind) for _, kind in attentions(model))
+
+
+def has_untimed(model: Any) -> bool:
+    """Whether any layer's attention is of a kind of which no kernel was timed over a whole sequence."""
+    kinds = [kind for _, kind in attentions(model) if is_mixer(kind)]
+    return any(kind.kernels and not kind.timed for kind in kinds)
 
 
 def state_bytes(model: Any) -> Real:

@@ -36,11 +36,15 @@ CHOICES = {
     "fsdp": ("", "flat", "each"),
     "reshards": ("always", "alone"),
     "zero_sums": ("shards", "whole"),
-    "loss": ("plain", "chunked", "fused"),
+    "loss": ("plain", "chunked", "fused", "widened", "chosen", "returned"),
     "kernels": ("library", "compiled", "eager"),
     "matrices": ("", "ranks", "parts"),
     "orthogonal": ("duplicated", "blockwise", "distributed"),
 }
+TRUE_OR_FALSE = (
+    *("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"),
+    *("gathers_ends", "reduces_wide", "frees_gradients", "written_out"),
+)
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -79,6 +83,13 @@ class TrainingSoftware(Software):
       CUDA_LAUNCH_BLOCKING=1).
     - ``fsdp``: what ZeRO 3 copies beside its traffic: PyTorch's FSDP with "flat" units, or "each" weight by
       itself; "" for nothing.
+    - ``gathers_ends``: under FSDP the embedding and the output layer are gathered together, by the module
+      around the layers, from the first use until the backward pass ends (Accelerate's wrapping).
+    - ``reduces_wide``: FSDP sums gradients in fp32, for which it copies a layer's.
+    - ``frees_gradients``: gradients come into being in the backward pass and are freed after the step, as
+      PyTorch does it unless a program keeps buffers for them. Then the moments of a step are told apart.
+    - ``written_out``: norms and activation functions are several of PyTorch's operators, as transformers and
+      torchtune write them, each of which keeps what its backward pass needs.
     - ``reshards``: whether FSDP drops gathered weights after each forward pass "always", or only where the
       model is "alone", without a pipeline.
     - ``zero_sums``: ZeRO 1 sums of each gradient the "shards" that a rank keeps, or "whole" gradients on
@@ -86,7 +97,9 @@ class TrainingSoftware(Software):
     - ``gathers_again``: ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers).
     - ``zero_nics``: of a node's network cards, the share that ZeRO's scatters and gathers use.
     - ``loss``: the cross entropy of all logits at once ("plain", which briefly keeps 10 bytes for each), of
-      one in ``loss_chunks`` of them at a time ("chunked"), or in place in 16 bits ("fused", 2 bytes).
+      one in ``loss_chunks`` of them at a time ("chunked"), in place in 16 bits ("fused", 2 bytes), or of all
+      logits in 16 bits, one in ``loss_chunks`` of which is widened at a time ("widened"); log-probabilities
+      of given tokens ("chosen"); in place, with a copy in fp32 that is returned ("returned").
     - ``loss_share``: of a sequence's tokens, those whose logits are made: all, or in reinforcement learning
       those of its answer.
     - ``saves_fp8``: products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8).
@@ -111,6 +124,10 @@ class TrainingSoftware(Software):
     experts: str = "grouped"
     launches: str = "graphed"
     fsdp: str = ""
+    gathers_ends: bool = False
+    reduces_wide: bool = False
+    frees_gradients: bool = False
+    written_out: bool = False
     reshards: str = "always"
     zero_sums: str = "shards"
     gathers_again: bool = False
@@ -128,7 +145,7 @@ class TrainingSoftware(Software):
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
             check.one_of(allowed, **{field: getattr(self, field)})
-        for field in ("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"):
+        for field in TRUE_OR_FALSE:
             if not isinstance(getattr(self, field), bool):
                 raise ValueError(f"{field} must be true or false, got {getattr(self, field)!r}")
         check.between(0.01, 1.0, zero_nics=self.zero_nics)
@@ -150,7 +167,10 @@ class ServingSoftware(Software):
     one_launcher: bool = False  # one thread launches a collective on all GPUs
     captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
     between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
+    token_s: float = 0.0  # for each token that a step writes: its logits are sorted, its request is scheduled
     request_s: float = 0.0  # for each request, in addition to its steps
+    expert_layer_s: float = 0.0  # for each layer of experts: more and smaller kernels around their products
+    coarse_experts: float = 1.0  # how many times longer 16-bit experts take where tiles of 64 rows pad them
 
 
 if TYPE_CHECKING:

@@ -22,7 +22,10 @@ BYTES = {
     "int4-32": 0.5 + 2.0 / 32,  # a 16-bit scale for 32 values
     "int4-64": 0.5 + 2.0 / 64,
     "int4-128": 0.5 + 2.0 / 128,
+    "int4": 0.5,  # a scale for each row
     "awq": 0.5 + 2.5 / 128,  # a 16-bit scale and a 4-bit zero point for 128
+    "awq-32": 0.5 + 2.5 / 32,
+    "awq-64": 0.5 + 2.5 / 64,
     "nf4": 0.5 + 4.0 / 64,  # an fp32 scale for 64 (arXiv:2305.14314)
     "nf4-double": 0.5 + 1.0 / 64 + 4.0 / (64 * 256),  # scales in 8 bits, with one of fp32 for 256 of them
 }
@@ -53,15 +56,25 @@ def parsed(text: str) -> dict[str, str]:
 # -- from the files ------------------------------------------------------------------------------------------
 # what the name of a module holds, by the part that it belongs to; the first that fits
 MARKS = {
-    "output": ("o_proj", "attn.wo"),
-    "attention": ("self_attn", "linear_attn", ".attn", "mixer."),
     "shared": ("shared_expert",),
     "experts": ("experts",),
+    "output": ("o_proj", "attn.wo"),
+    "attention": ("self_attn", "linear_attn", ".attn", "mixer."),
     "dense": ("mlp*", "mlp.(", "mlp\\.(", "mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"),
     "ends": ("lm_head", "embed_tokens"),
 }
 SMALL = ("norm", "gate_bias", "indexer", "conv1d", "bias", "router", "vision", "visual", "mtp")
-ALGORITHMS = {"NVFP4": "nvfp4", "FP8": "fp8", "W4A8_AWQ": "awq"}
+# what ModelOpt calls a format
+ALGORITHMS = {
+    **dict.fromkeys(("NVFP4", "W4A16_NVFP4", "W4A4_NVFP4", "NVFP4_AWQ"), "nvfp4"),
+    **dict.fromkeys(("FP8", "FP8_PER_CHANNEL_PER_TOKEN"), "fp8"),
+    **dict.fromkeys(("FP8_PB_WO", "FP8_BLOCK_SCALES"), "fp8-block"),
+    **dict.fromkeys(("MXFP8", "W8A8_MXFP8"), "mxfp8"),
+    **dict.fromkeys(("MXFP4", "W4A8_MXFP4_FP8", "W4A16_MXFP4"), "mxfp4"),
+    **dict.fromkeys(("W4A8_AWQ", "W4A16_AWQ", "INT4_AWQ"), "awq"),
+    "INT8_SQ": "int8",
+}
+IN_GROUPS = ("awq", "gptq", "auto-round", "auto_round")  # methods of 4 or 8 bits with zero points
 
 
 def of_config(config: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> str:
@@ -80,6 +93,11 @@ def of_config(config: Mapping[str, Any], beside: Mapping[str, Any] | None = None
         return f"experts {_algorithm(own['moe_quant_algo'])}, rest fp8-block"
     if own.get("quant_method") == "mxfp4":
         return "experts mxfp4"
+    if own.get("quant_method") == "mxfp8" and not own.get("quant_algo"):
+        own["quant_algo"] = "MXFP8"
+    groups = own.get("config_groups")
+    if isinstance(groups, dict) and len(groups) > 1 and not own.get("quant_algo"):
+        return _of_groups(groups)
     kind = _kind(own)
     if config.get("expert_dtype") == "fp4":
         return f"experts mxfp4, rest {kind}"
@@ -111,15 +129,25 @@ def _kind(own: Mapping[str, Any]) -> str:
         if not own.get("load_in_4bit"):
             return "int8"
         return "nf4-double" if own.get("bnb_4bit_use_double_quant") else "nf4"
-    if method in ("awq", "gptq"):
-        return "int8" if (own.get("bits") or own.get("w_bit")) == 8 else "awq"
+    if method in IN_GROUPS:
+        bits, size = (
+            own.get("bits") or own.get("w_bit") or 4,
+            own.get("group_size") or own.get("q_group_size"),
+        )
+        kinds = {128: "awq", None: "awq", -1: "int4", 64: "awq-64", 32: "awq-32"}
+        if bits not in (4, 8) or (bits == 4 and size not in kinds):
+            raise ValueError(
+                "quantization_config must have bits of 4 or 8, and a group_size of 32, 64, 128 or -1; "
+                f"got bits {str(bits)[:20]} and group_size {str(size)[:20]}"
+            )
+        return "int8" if bits == 8 else kinds[size]
     if method in ("compressed-tensors", "modelopt"):
         groups = own.get("config_groups")
         first = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
         return _of_group(first, str(own.get("format") or first.get("format") or ""))
     raise ValueError(
-        "quantization_config must have a quant_method of fp8, mxfp4, compressed-tensors, modelopt, awq, gptq "
-        f"or bitsandbytes; got {method[:40]!r}"
+        "quantization_config must have a quant_method of fp8, mxfp4, mxfp8, compressed-tensors, modelopt, "
+        f"{', '.join(IN_GROUPS[:3])} or bitsandbytes; got {method[:40]!r}"
     )
 
 
@@ -128,6 +156,8 @@ def _of_group(group: Mapping[str, Any], form: str) -> str:
     bits, size = weights.get("num_bits"), weights.get("group_size")
     if "mxfp4" in form:
         return "mxfp4"
+    if bits == 8 and weights.get("type") == "float" and weights.get("strategy") in ("block", "group"):
+        return "fp8-block" if weights.get("strategy") == "block" else "mxfp8"
     if bits == 8:
         return "fp8" if weights.get("type") == "float" else "int8"
     if bits == 4 and weights.get("type") == "float":
@@ -135,6 +165,27 @@ def _of_group(group: Mapping[str, Any], form: str) -> str:
     if bits == 4 and f"int4-{size}" in BYTES:
         return f"int4-{size}"
     raise ValueError(f"config_groups must have weights of 4 or 8 bits in groups; got {str(weights)[:60]}")
+
+
+def _of_groups(groups: Mapping[str, Any]) -> str:
+    """The formats of several groups, by the modules that each names."""
+    found: dict[str, str] = {}
+    for group in groups.values():
+        kind = _of_group(group, str(group.get("format") or ""))
+        for target in map(str, group.get("targets") or []):
+            part = _part(target) or next((each for mark, each in LOOSE.items() if mark in target), "")
+            if not part:
+                raise ValueError(
+                    f"config_groups must target attention, ffn, mlp or experts; got {target[:60]}"
+                )
+            for one in (
+                REST if part == "rest" else ("experts", "shared", "dense") if part == "ffn" else (part,)
+            ):
+                found.setdefault(one, kind)
+    return _written(found, "bf16")
+
+
+LOOSE = {"attn": "attention", "attention": "attention", "ffn": "ffn", "mlp": "ffn", "Linear": "rest"}
 
 
 def _part(name: str) -> str:
@@ -157,7 +208,16 @@ def _of_layers(listed: Mapping[str, Any]) -> dict[str, str]:
 def _kept(own: Mapping[str, Any], layers: int, kind: str) -> dict[str, str]:
     """The parts that stay in 16 bits: those of which at least half of the layers are listed as left alone. Of
     an attention that is listed matrix by matrix, the output's may be missing."""
-    listed = own.get("ignore") or own.get("exclude_modules") or own.get("modules_to_not_convert") or []
+    key = next(
+        (each for each in ("ignore", "exclude_modules", "modules_to_not_convert") if own.get(each)), ""
+    )
+    listed = own.get(key) or []
+    if not isinstance(listed, list):
+        raise ValueError(f"{key} must be a list of modules, got {str(listed)[:40]}.")
+    rules = own.get("dynamic")  # of GPTQModel: what it leaves alone begins with a minus
+    listed = (
+        [*listed, *(key[2:] for key in rules if key.startswith("-:"))] if isinstance(rules, dict) else listed
+    )
     places: dict[str, set[str]] = {}
     for name in map(str, listed):
         part = _part(name)

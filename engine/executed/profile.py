@@ -1,4 +1,5 @@
-"""Traces in a profiler's form: lanes of named events in time, and an executed pipeline converted to one.
+"""Traces in a profiler's form: lanes of named events in time, and an executed pipeline or an executed
+data-parallel step converted to one.
 
 An executed schedule says when each pass starts and which message it waits for. A profile of Megatron-LM shows
 the passes under the names of its timers, and each wait as an NCCL kernel that begins when the stage requests
@@ -9,11 +10,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine.base import check
-from engine.executed import pipeline_schedules
+from engine import catalog
+from engine.base import check, units
+from engine.executed import data_parallel, pipeline_schedules
+from engine.mechanism import matmul, start_ups
 from engine.mechanism.pipeline_orders import FORWARD
 
 MILLISECOND, MICROSECOND = 1e-3, 1e-6
+DRAWN = "drawn from the executed schedule, not recorded"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+DDP_RANKS, DDP_BUCKET = (
+    256,
+    400 * units.MIB,
+)  # GPUs, one in each node; large buckets, so that they can be told apart
 SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 PASSES = ("forward-compute", "backward-compute")  # timers of Megatron-LM, megatron/training/training.py
 SCHEDULES = ("gpipe", "1f1b")  # those that do not split backwards and give each rank one stage
@@ -83,7 +92,7 @@ def pipeline(
         ]
         lanes.append(Lane(f"stage {stage + 1}, compute stream", tuple(passes)))
         lanes.append(Lane(f"stage {stage + 1}, NCCL stream", _messages(passes, stage, stages, message_s)))
-    return Profile(tuple(lanes), "drawn from the executed schedule, not recorded")
+    return Profile(tuple(lanes), DRAWN)
 
 
 def _messages(passes: list[Event], stage: int, stages: int, message_s: float) -> tuple[Event, ...]:
@@ -105,3 +114,39 @@ def _messages(passes: list[Event], stage: int, stages: int, message_s: float) ->
         else:
             joined.append((start_s, end_s))
     return tuple(Event(SEND_RECV, start_s, end_s) for start_s, end_s in joined)
+
+
+def data_parallel_steps(tokens: list[int]) -> Profile:
+    """A profile of a step of Llama 3 8B under DistributedDataParallel for each number of tokens on a GPU: 256
+    H100s, one in each node with a card of its own. Each step has a lane for its passes and one for its
+    AllReduces."""
+    lanes: list[Lane] = []
+    card = catalog.link("ib-ndr")
+    for each in tokens:
+        check.positive(tokens=each)
+        step = data_parallel.simulate_step(
+            catalog.model("llama3-8b"),
+            each,
+            DDP_RANKS,
+            matmul.product_flops_per_s(catalog.gpu("h100-sxm")),
+            card.bytes_per_s,
+            start_ups.hop_s(card),
+            DDP_BUCKET,
+        )
+        passes = [
+            Event("forward" if at == data_parallel.FORWARD_PASS else "backward of a layer", start_s, end_s)
+            for at, start_s, end_s in _rows(step, "layer", "layer_start_s", "layer_end_s")
+        ]
+        sums = [
+            Event(ALL_REDUCE, start_s, end_s)
+            for start_s, end_s in _rows(step, "bucket_start_s", "bucket_end_s")
+        ]
+        lanes.append(Lane(f"{each:,} tokens, compute stream", tuple(passes)))
+        lanes.append(Lane(f"{each:,} tokens, NCCL stream", tuple(sums)))
+    return Profile(tuple(lanes), DRAWN)
+
+
+def _rows(step: dict, *columns: str) -> list[tuple[float, ...]]:
+    """The rows of some columns of a program's result, which is filled up with NaN."""
+    rows = zip(*(step[name] for name in columns))
+    return [tuple(float(each) for each in row) for row in rows if row[-1] == row[-1]]

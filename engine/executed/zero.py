@@ -14,7 +14,7 @@ import numpy as np
 from engine.base import check, ops
 from engine.base.types import Real
 from engine.executed import fully_sharded
-from engine.mechanism import flops, interconnect, memory
+from engine.mechanism import collectives, flops, interconnect, memory
 from engine.mechanism.sharding import WIRE_BYTES
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def ring_wire_bytes_per_s(ranks: Real, stride: Real, gpu: Gpu, nic_bytes_per_s: 
     check.positive(nic_bytes_per_s=nic_bytes_per_s)
     per_node = interconnect.ranks_per_node(ranks, stride, gpu.gpus_per_node)
     link = ops.where(gpu.link_bytes_per_s > 0, gpu.link_bytes_per_s, nic_bytes_per_s)
-    return interconnect.ring_bytes_per_s(per_node, ops.ceil(ranks / per_node), link, nic_bytes_per_s)
+    return collectives.ring_bytes_per_s(per_node, ops.ceil(ranks / per_node), link, nic_bytes_per_s)
 
 
 def step_traffic(

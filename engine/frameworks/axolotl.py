@@ -4,10 +4,10 @@ Names and defaults: axolotl-ai-cloud/axolotl src/axolotl/utils/schemas (config.p
 fsdp.py), loaders/model.py and examples/gpt-oss at commit 067b021c (July 2026): a batch of 1, sequences of
 512, bf16 where the GPU has it, AdamW fused, no checkpoints, NF4 with quantised scales.
 
-A model that is trained whole is loaded in 16 bits, and the optimizer has its own state alone; DeepSpeed adds
-an fp32 copy. With sample_packing a sequence is full. From memory: that Accelerate's FSDP does not widen the
-weights where the model was loaded in bf16 (a published reading says so, axolotl examples/gpt-oss/README.md:
-36 GiB of each of 8 GPUs for gpt-oss-20b), and that cut cross entropy keeps next to no logits.
+A model that is trained whole is loaded in 16 bits, and the optimizer has its own state alone. DeepSpeed
+adds an fp32 copy, and Accelerate's FSDP widens what is trained to fp32 (huggingface/accelerate
+src/accelerate/utils/fsdp_utils.py, fsdp2_prepare_model at 16cb6eb8). With sample_packing a sequence is
+full. From memory: that cut cross entropy keeps next to no logits.
 
 Left out: a paged optimizer's state counts as on the host, where the driver moves it while the GPU is full,
 unless an adapter is trained, whose state is small. Preference pairs are refused.
@@ -165,8 +165,7 @@ class Axolotl(HuggingFace):
         _, found = hugging_face.state(d)
         if wide:
             return hugging_face.recipe(d)
-        speed = "zero" in d.settings or d.given("deepspeed_file")
-        if not speed and not self.adapts(d):
+        if not zero and not self.adapts(d):  # DeepSpeed and Accelerate's FSDP widen what is trained
             found = hugging_face.without_master(found)
         return "fp16" if half else "bf16", found
 
@@ -234,7 +233,7 @@ class Axolotl(HuggingFace):
             moved = "optimizer"
         said = (d.given("activations") or "false").lower()
         checkpoints = (d.given("checkpoints") or "").lower()
-        away = said not in (*FALSE, "none") or checkpoints.startswith("offload")
+        away = said not in (*FALSE, "none") or checkpoints.startswith(("offload", "unsloth"))
         if away and self.checkpointed(d):
             return hugging_face.with_checkpoints(moved)
         if away:
@@ -272,6 +271,8 @@ def written(one: Adapter | None) -> str:
         yes = "true" if one.base == "nf4-double" else "false"
         section, _, inside = KEYS["double"].partition(".")
         told = f"{told}load_in_4bit: true\n{section}:\n  {inside}: {yes}\n"
+    if one.dropout:
+        told = f"{told}lora_dropout: {one.dropout:g}\n"
     return f"{told}{KEYS['dora']}: true\n" if one.kind == "dora" else told
 
 

@@ -130,6 +130,10 @@ class Framework(Protocol):
     in_parts: bool = False  # whether several commands or lines are one launch
     pads: bool = False  # its batches are as long as their longest sequence
 
+    def timed_as(self, release: tuple[int, int]) -> str:
+        """The key of the software that a server's times are those of; "" for its kernels alone."""
+        return ""
+
     def claims(self, command: Command) -> Claim:
         """How sure it is that a command starts it."""
         return Claim(Sure.NOT)

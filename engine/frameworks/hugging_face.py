@@ -171,6 +171,12 @@ def sharding(d: Draft, ranks: int, always: bool = False) -> tuple[int, int]:
     return 0, 0
 
 
+def deepspeeds(d: Draft) -> bool:
+    """Whether DeepSpeed shards, and not FSDP."""
+    asked = "zero" in d.settings or bool(d.given("deepspeed_file"))
+    return asked or (d.given("distributed") or "").lower() == "deepspeed"
+
+
 def stage_of(d: Draft, file: str) -> int:
     """The stage of a DeepSpeed file that is named and not given, by its name: ds_z3_config.json,
     stage2.json."""
@@ -428,8 +434,13 @@ class HuggingFace(Framework):
         speed = "zero" in d.settings and not d.given("fsdp")
         hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
         loss, chunks = self.loss(d, shape, micro * seq // cp)
+        by_fsdp = zero > 0 and not deepspeeds(d)
         by = catalog.training_software(
             "trainer",
+            fsdp=("each" if d.given("fsdp_version") == 2 else "flat") if by_fsdp else "",
+            gathers_ends=by_fsdp,
+            kernels="compiled" if self.joins(d) else "eager",
+            written_out=not self.joins(d),
             sequence_parallel=tp == 1,
             attention="fused" if self.fuses(d) else "scores",
             overlaps="data" if hides else "",
@@ -471,6 +482,10 @@ class HuggingFace(Framework):
     def fuses(self, d: Draft) -> bool:
         """Whether attention is fused."""
         return d.get("attention", "flash", "fused attention, PyTorch's SDPA") not in ("eager", "disabled")
+
+    def joins(self, d: Draft) -> bool:
+        """Whether norms and activation functions are kernels of their own: Liger's."""
+        return bool(d.given("liger"))
 
     def loss(self, d: Draft, shape: Model, tokens: int) -> tuple[str, int]:
         """How the loss of this many tokens is computed, and in how many chunks."""

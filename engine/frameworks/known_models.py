@@ -22,14 +22,9 @@ LONGER = {
 SHORTER, SHORTER_CONTEXT = "qwen2.5", 32768
 
 
-def key_of(name: str) -> str | None:
-    """The catalogue's key for a name that people use; None if there is none."""
-    return catalog.model_key(name)
-
-
 def named(name: str) -> Model:
     """The catalogue's model of that name; ValueError says what to give instead."""
-    key = key_of(name)
+    key = catalog.model_key(name)
     if key is None:
         alike = near(tail(name), catalog.all_models())
         hint = f" (near: {', '.join(alike)})" if alike else ""

@@ -78,6 +78,7 @@ class LlamaFactory(HuggingFace):
     """Its command, and a YAML."""
 
     key = "llama_factory"
+    package = "unsloth"  # whose loss depends on the release, if it is used
     name = "LLaMA-Factory"
     place = 36
     fields = hugging_face.FIELDS | OWN
@@ -137,6 +138,10 @@ class LlamaFactory(HuggingFace):
             return "chunked", hugging_face.liger_chunks(shape, tokens)
         return unsloth.loss(d, shape, tokens) if d.given("unsloth") else ("plain", 8)
 
+    def joins(self, d: Draft) -> bool:
+        """Liger's kernels, or Unsloth's."""
+        return bool(d.given("liger") or d.given("unsloth"))
+
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """LoRA unless another way of tuning is given; quantised scales unless told otherwise."""
         kind = d.get("finetuning", "lora").lower()
@@ -183,6 +188,8 @@ def written(one: Adapter | None) -> str:
     if one.base in ("nf4", "nf4-double"):
         yes = "true" if one.base == "nf4-double" else "false"
         told = f"{told}{KEYS['bits']}: 4\n{KEYS['double']}: {yes}\n"
+    if one.dropout:
+        told = f"{told}lora_dropout: {one.dropout:g}\n"
     return f"{told}use_dora: true\n" if one.kind == "dora" else told
 
 

@@ -2,10 +2,10 @@
 
 Names and defaults: modelscope/ms-swift swift/arguments (sft_args.py, tuner_args.py, base_args), swift/
 trainers/arguments.py and swift/config/*.json at commit 3602360a (August 2026): LoRA of rank 8 on all linear
-layers, a batch of 1, checkpoints on, bf16, steps of 16 sequences, whole texts unless max_length is given.
-Without DeepSpeed a model that is trained whole has no fp32 copy (examples/train/reranker: 4 × 47 GB for a
-Qwen3 4B on each GPU). Its DeepSpeed files have names: zero2, zero3_offload. ``--train_type`` became
-``--tuner_type`` in release 4.
+layers with a dropout of 0.05, a batch of 1, checkpoints on, bf16, steps of 16 sequences, whole texts unless
+max_length is given. Without DeepSpeed a model that is trained whole has no fp32 copy
+(examples/train/reranker: 4 × 47 GB for a Qwen3 4B on each GPU). Its DeepSpeed files have names: zero2,
+zero3_offload. ``--train_type`` became ``--tuner_type`` in release 4.
 
 Left out: weights of a vision tower that are trained (``--freeze_vit false``), and every ``swift rlhf`` but
 GRPO, which are refused. ``megatron sft`` is read by ``megatron_swift``.
@@ -89,6 +89,7 @@ WORDS = ("sft", "pt", "rlhf")
 CAUSAL = "causal_lm"
 NEEDS = ("tuner", "frozen_tower")
 RANK, BATCH, LONG = 8, 16, 2048  # LONG where nobody says how long a text is
+DROPPED = 0.05  # of an adapter's inputs
 FLASH = ("flash_attn", "flash_attention_2", "flash_attention_3", "flash_attention_4")
 
 
@@ -158,7 +159,8 @@ class MsSwift(HuggingFace):
             return found
         answer = d.get("answer", ANSWER)
         prompt = found.job.seq  # --max_length is the prompt's, and the answer goes behind it
-        software = replace(found.job.software, loss_share=rollouts.answers_share(prompt, answer))
+        of_answers = rollouts.answers_share(prompt, answer)
+        software = replace(found.job.software, loss="chosen", loss_share=of_answers)
         job = replace(found.job, seq=prompt + answer, software=software)
         roles = []
         ranks = gpus if found.layout.zero > 2 else 1
@@ -225,7 +227,7 @@ class MsSwift(HuggingFace):
         if kind not in ("lora", "qlora"):
             peft.leave(d, "tuner", peft.ADAPTER)
             return None
-        usual = peft.Usual(RANK, (ALL_LINEAR,), rest="fp32")
+        usual = peft.Usual(RANK, (ALL_LINEAR,), rest="fp32", dropout=DROPPED)
         return peft.made(d, shape, usual, bits == 4 and method == "bnb", "tuner")
 
     def edit(self, name: str, value: object, launch: Launch) -> list[tuple[str, str | None]]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine import catalog
 from engine.frameworks import llamacpp
 from engine.frameworks.framework import Claim, Command, Framework, Sure
-from engine.frameworks.known_models import key_of
 from engine.frameworks.settings import TEXT, Draft, Entry, Field
 
 FIELDS = {
@@ -92,8 +92,8 @@ def _known(name: str) -> str | None:
     bare = name.strip().lower().split("/")[-1].replace(":", "-").removesuffix("-latest")
     for short, meant in MEANT.items():
         if bare == short or (short[-1] == "b" and bare.startswith(f"{short}-")):
-            return key_of(meant)
-    return key_of(name)
+            return catalog.model_key(meant)
+    return catalog.model_key(name)
 
 
 FRAMEWORK: Framework = Ollama()

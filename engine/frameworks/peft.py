@@ -5,8 +5,8 @@ Names and defaults: huggingface/trl trl/trainer/model_config.py; huggingface/pef
 src/peft/tuners/lora/config.py and src/peft/utils/constants.py. As remembered in November 2026, none of them
 at a commit.
 
-Left out: dropout in front of A and what changes only how A·B starts or is scaled, which is ignored; 8-bit
-bases, and whole matrices that are trained beside an adapter, which are refused.
+Left out: what changes only how A·B starts or is scaled, which is ignored; 8-bit bases, and whole matrices
+that are trained beside an adapter, which are refused.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ ALIASES = {
 }
 USUAL = ("q_proj", "v_proj")  # PEFT's choice for Llama, Mistral, Qwen and their relatives
 TRL, PEFT = 16, 8  # ranks, where none is given
+TRL_DROPS = 0.05  # share of an adapter's inputs
 
 
 class Usual(NamedTuple):
@@ -95,6 +96,7 @@ class Usual(NamedTuple):
     targets: tuple[str, ...] = USUAL
     double: bool = True  # whether the scales of a base in 4 bits are quantised too
     rest: str = "bf16"  # what beside such a base stays unquantised
+    dropout: float = 0.0  # in front of A
 
 
 def adapter(d: Draft, shape: Model) -> Adapter | None:
@@ -109,7 +111,7 @@ def adapter(d: Draft, shape: Model) -> Adapter | None:
             leave(d, "four_bits", QUANTISED)
         return None
     rest = "fp32" if prepared or not called else "bf16"
-    usual = Usual(PEFT if called else TRL, double=False, rest=rest)
+    usual = Usual(PEFT if called else TRL, double=False, rest=rest, dropout=0.0 if called else TRL_DROPS)
     return made(d, shape, usual, four, "peft")
 
 
@@ -130,7 +132,8 @@ def made(d: Draft, shape: Model, usual: Usual, four: bool, blamed: str) -> Adapt
     if models.has_mixers(shape):
         leave(d, blamed, MIXED)
         return None
-    found = Adapter(rank, targets, "dora" if d.given("dora") else "lora", base, rest)
+    kind = "dora" if d.given("dora") else "lora"
+    found = Adapter(rank, targets, kind, base, rest, dropped(d, usual.dropout))
     try:
         adapters.require(shape, found)
     except ValueError:
@@ -141,6 +144,15 @@ def made(d: Draft, shape: Model, usual: Usual, four: bool, blamed: str) -> Adapt
         )
         return None
     return found
+
+
+def dropped(d: Draft, usual: float) -> float:
+    """The share of an adapter's inputs that is dropped; what is no share is taken as none."""
+    text = d.given("lora_dropout")
+    if text is None:
+        return usual
+    digits = text.replace(".", "", 1)
+    return min(1.0, float(text)) if digits.isdigit() and len(text) < 12 else 0.0
 
 
 def leave(d: Draft, name: str, why: str) -> None:
@@ -196,6 +208,7 @@ def written(one: Adapter | None) -> str:
     dora = "use_dora: true\n" if one.kind == "dora" else ""
     names = ALL_LINEAR if ALL_LINEAR in one.targets else f"[{', '.join(one.targets)}]"
     told = f"use_peft: true\nlora_r: {one.rank}\nlora_target_modules: {names}\n{dora}"
+    told = f"{told}lora_dropout: {one.dropout:g}\n"
     if one.base in ("nf4", "nf4-double"):
         yes = "true" if one.base == "nf4-double" else "false"
         told = f"{told}load_in_4bit: true\nuse_bnb_nested_quant: {yes}\n"

@@ -14,7 +14,7 @@ from engine import catalog
 from engine.catalog.models import Model, bytes_of_a_weight
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, stored_formats, stored_precision
+from engine.frameworks.known_models import stored_formats, stored_precision
 from engine.frameworks.settings import Draft, Entry, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
 
@@ -114,7 +114,7 @@ class ServerCommand(Framework):
         if not bare and any(_names_a_file(self, entry) for entry in found):
             return found
         for entry in [*bare, *(each for each in found if each.key not in self.fields)]:
-            if "/" in entry.value or key_of(entry.value):
+            if "/" in entry.value or catalog.model_key(entry.value):
                 return [*found, entry._replace(key="model")]
         return found + [entry._replace(key="model") for entry in bare[:1]]
 

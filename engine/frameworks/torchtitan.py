@@ -468,6 +468,8 @@ class Torchtitan(Framework):
         recompute, some = checkpointed(d, shape, pp)
         ep = max(1, d.get("ep", 1)) if shape.experts else 1
         expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
+        if shape.experts and ep == 1:  # apply_moe_ep_tp: TensorParallel, whatever the degree
+            expert_tp = tp
         borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
         zero = sharding(d, shard * cp, pp)
         rotated = cp > 1 and d.get("rotate", "allgather") == "alltoall"

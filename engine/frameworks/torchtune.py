@@ -18,11 +18,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine import catalog
-from engine.catalog.models import Model
+from engine.catalog.models import Model, parameters
 from engine.catalog.recipes import Recipe
 from engine.frameworks import peft
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field
 from engine.frameworks.torchtune_configs import (
     CHECKPOINTS,
@@ -200,7 +200,11 @@ class Torchtune(Framework):
         compiled = d.get("compile", COMPILED in marks, why)
         loss, chunks = losses(d, marks)
         by = catalog.training_software(
-            "torchtune", kernels="compiled" if compiled else "eager", loss=loss, loss_chunks=chunks
+            "torchtune",
+            kernels="compiled" if compiled else "eager",
+            written_out=not compiled,
+            loss=loss,
+            loss_chunks=chunks,
         )
         moved = []
         if paged:
@@ -268,7 +272,7 @@ def name_of(component: str) -> str:
     joined = parts[0]  # llama3_1_8b: llama3.1-8b
     for part in parts[1:]:
         joined = f"{joined}.{part}" if part.isdigit() else f"{joined}-{part}"
-    if key_of(joined) is None and len(parts) > 2 and parts[-2].isdigit():  # qwen2_0_5b: qwen2-0.5b
+    if catalog.model_key(joined) is None and len(parts) > 2 and parts[-2].isdigit():  # qwen2_0_5b: qwen2-0.5b
         return f"{'.'.join(parts[:-2])}-{parts[-2]}.{parts[-1]}"
     return joined
 
@@ -285,17 +289,17 @@ def refused(d: Draft, marks: str) -> None:
 
 
 def losses(d: Draft, marks: str) -> tuple[str, int]:
-    """How the loss is computed, and in how many chunks. The older class has all logits in 16 bits, and widens
-    a chunk of them at a time."""
+    """How the loss is computed, and in how many chunks. Either class widens a chunk of the logits at a time,
+    and autograd keeps those of all chunks: the newer one, which multiplies chunk by chunk, as well."""
     text = (d.given("loss") or "").split(".")[-1]
     chunks = max(1, d.given("chunks") or CHUNKS)
     if text == "CEWithChunkedOutputLoss" or (not text and OLD_CHUNKS in marks):
-        return "fused", chunks
+        return "widened", chunks
     if text == "CrossEntropyLoss":
         return "plain", chunks
     if not text:
         d.assume("loss", "LinearCrossEntropyLoss", "as in torchtune's configurations")
-    return "chunked", chunks
+    return "widened", chunks
 
 
 def recipe(d: Draft, shape: Model, marks: str, steps: int, adapts: bool) -> tuple[str, Recipe, bool]:
@@ -324,7 +328,8 @@ def recipe(d: Draft, shape: Model, marks: str, steps: int, adapts: bool) -> tupl
                 "RuntimeError: Gradient accumulation is not supported with optimizer_in_bwd: True",
                 "in_backward",
             )
-        each = found.gradient_bytes / shape.depth  # a layer's, which are gone once it is updated
+        largest = max(1.0 / shape.depth, shape.vocab * shape.hidden / parameters(shape))
+        each = found.gradient_bytes * largest  # a layer's or the output layer's, gone once that is updated
         found = replace(found, key=f"{found.key}+in-backward", gradient_bytes=each)
     return "bf16" if narrow else "fp32", found, paged and not adapts
 

@@ -116,10 +116,11 @@ class Trl(HuggingFace):
         assert job is not None and layout is not None
         if preference:  # the chosen and the rejected answer, one behind the other
             layout = replace(layout, micro_batch=2 * layout.micro_batch)
-            job = replace(job, global_batch=2 * job.global_batch)
+            software = replace(job.software, loss="chosen")
+            job = replace(job, global_batch=2 * job.global_batch, software=software)
         else:
             of_answers = rollouts.answers_share(prompt, answer)
-            software = replace(job.software, loss_share=of_answers)
+            software = replace(job.software, loss="chosen", loss_share=of_answers)
             job = replace(job, seq=prompt + answer, software=software)
         roles: list[Role] = []
         ranks = layout.dp * layout.cp if layout.zero > 2 else 1

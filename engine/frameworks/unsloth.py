@@ -1,10 +1,10 @@
 """Unsloth: a program that calls FastLanguageModel, and TRL's trainer with what comes of it.
 
-Names and defaults: unslothai/unsloth unsloth/models/loader.py and llama.py at commit 015bdef0 (August 2026):
-a base in NF4 with quantised scales, checkpoints on the host (``use_gradient_checkpointing = "unsloth"``), all
-matrices of a layer with an adapter of rank 16, and since 2025 a loss that is computed in chunks
-(``unsloth_fused_ce_loss``). Older versions kept all logits in fp32. Nothing in a program says which version
-there is.
+Names and defaults: unslothai/unsloth unsloth/models/loader.py and llama.py at commit 015bdef0 (August
+2026): a base in NF4 with quantised scales, checkpoints on the host (``use_gradient_checkpointing =
+"unsloth"``), all matrices of a layer with an adapter of rank 16, and since 2025 a loss that is computed in
+chunks (``unsloth_fused_ce_loss``). Older versions returned all logits in fp32. A line that installs it says
+which version there is (unsloth==2024.5).
 
 From memory: that a full fine-tuning keeps its weights in 16 bits, and that the loss takes chunks of at most
 a tenth of what is free.
@@ -61,10 +61,15 @@ UNMODELLED = {
 SEVEN = NAMES[:7]  # of attention and of the feed-forward block
 RANK, LENGTH = 16, 2048
 CHUNKS = 16  # of a loss: at least so many
+CHUNKED_SINCE = 2025
 
 
 def loss(d: Draft, shape: Model, tokens: int) -> tuple[str, int]:
-    """In chunks, whose logits take about as much as the tokens themselves."""
+    """In chunks, whose logits take about as much as the tokens themselves; before 2025 of all logits, in
+    place, with the fp32 copy of what is returned (``_convert_to_fp32``, unslothai/unsloth issue 465)."""
+    year = (d.given("release") or "").split(".")[0]
+    if year.isdigit() and 2000 < int(year[:6]) < CHUNKED_SINCE:
+        return "returned", 8
     d.assume("loss", "in chunks", "as in Unsloth since 2025; older versions keep all logits in fp32")
     return "chunked", max(CHUNKS, hugging_face.liger_chunks(shape, tokens))
 
@@ -73,6 +78,7 @@ class Unsloth(HuggingFace):
     """A program with its classes."""
 
     key = "unsloth"
+    package = "unsloth"
     name = "Unsloth"
     place = 37
     fields = hugging_face.FIELDS | OWN
@@ -134,6 +140,10 @@ class Unsloth(HuggingFace):
         """In chunks."""
         d.given("liger")
         return loss(d, shape, tokens)
+
+    def joins(self, d: Draft) -> bool:
+        """Its own kernels."""
+        return True
 
     def adapter(self, d: Draft, shape: Model) -> Adapter | None:
         """Where get_peft_model is called; else the whole model is trained."""

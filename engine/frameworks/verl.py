@@ -127,6 +127,8 @@ class Verl(Framework):
         d.ask("optimizer_leaves")
         software = catalog.training_software(
             "trainer",
+            fsdp="each" if kind == "fsdp2" else "flat",
+            gathers_ends=True,
             overlaps="data",
             loss="chunked" if d.given("fused") else "plain",
             loss_share=rollouts.answers_share(prompt, answer),

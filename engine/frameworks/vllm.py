@@ -2,18 +2,19 @@
 
 Names and defaults: vllm-project/vllm vllm/engine/arg_utils.py at commit 001999d2 and later names of the
 same; written are those of commit 99d7eb5d (0.12 in the making). Errors: v1/core/kv_cache_utils.py and
-config.py. What it holds beside weights and cache is ``serving/profiled.py``; what a step may have by default
-is of arg_utils.py, get_batch_defaults (8,192 tokens and 1,024 requests from 70 GiB on, but for the A100,
-vllm-project/vllm pull requests 12369, 17073, 17885; 16,384 from 160 GiB on with CUDA, issue 53961). Graphs
-count to the share since 0.21 (its log: "CUDA graph memory profiling is enabled (default since v0.21.0)").
-The default share is 0.9 in 0.19 and 0.92 by 0.26 (pull request 48601); which release changed it was not
-found, 0.20 is taken. --swap-space is gone since 0.18 (unslothai/unsloth-zoo issue 1210), --enable-reasoning
-since 0.10 (issue 18538), the first engine since 0.11 (pull request 25033). From memory: that a step has no
-more tokens than all requests together, nor more requests than tokens; how the first engine chose its tokens;
-that a module that predicts further tokens is loaded once, and shares embedding and output layer. The
-connector between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also
-connects pools of two degrees; experts over many GPUs are started as in the guide to expert parallel
-deployment (v0.12.0).
+config.py. What it holds beside weights and cache is ``serving/profiled.py``; what a step may have by
+default is of arg_utils.py, get_batch_defaults (8,192 tokens and 1,024 requests from 70 GiB on, but for the
+A100, vllm-project/vllm pull requests 12369, 17073, 17885; 16,384 from 160 GiB on with CUDA, issue 53961).
+Graphs count to the share since 0.21 (its log: "CUDA graph memory profiling is enabled (default since
+v0.21.0)"). The default share is 0.9 in 0.19 and 0.92 by 0.26 (pull request 48601); which release changed it
+was not found, 0.20 is taken. --swap-space is gone since 0.18 (unslothai/unsloth-zoo issue 1210),
+--enable-reasoning since 0.10 (issue 18538), the first engine since 0.11 (pull request 25033). Once graphs
+are captured its sampler warms up in memory of its own (issue 18136, where that fails). From memory: that
+graphs of releases before 0.10 have sizes up to 512 whatever the requests; that a step has no more tokens
+than all requests together, nor more requests than tokens; how the first engine chose its tokens; that a
+module that predicts further tokens is loaded once, and shares embedding and output layer. The connector
+between two pools is that of the guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools
+of two degrees; experts over many GPUs are started as in the guide to expert parallel deployment (v0.12.0).
 
 Its images start ``vllm serve`` (docker/Dockerfile; before 0.11 its api_server, which takes the same flags).
 The chart: vllm-project/production-stack helm/README.md at 008a23bd, templates/deployment-vllm-multi.yaml at
@@ -26,11 +27,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, Sure
-from engine.frameworks.known_models import key_of, named
+from engine.frameworks.known_models import named
 from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
@@ -129,6 +131,11 @@ CONTEXT_BYTES = 0.5 * 2.0**30  # of CUDA, outside of the share: 0.51 GiB in the 
 # graphs of all 51 sizes: 1.04 in the mean of the 57 runs (0.51 to 1.85); 2.04 with states beside
 # attention, as pull request 48601 prints
 GRAPHS, GRAPHS_WITH_STATES, SIZES = 1.04 * 2.0**30, 2.04 * 2.0**30, 51
+# Graphs of all 67 sizes on cards that reach each other over PCIe alone, where NCCL's sums are captured, too:
+# 1.88 on four RTX 4090 (issue 27782), 2.28 (issue 18136)
+NCCL_GRAPHS, EVERY_8TH = 2.08 * 2.0**30, 67
+PCIE_BYTES_PER_S = 64e9  # of a link, at most
+SIZES_BY_REQUESTS, FEWER_SIZES = (0, 10), (0, 12)  # since which release sizes follow the requests, and which
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
@@ -199,6 +206,10 @@ class Vllm(ServerCommand):
         )
         return NEWEST
 
+    def timed_as(self, release: tuple[int, int]) -> str:
+        """That of the nearest release that was timed."""
+        return "vllm-0" if release <= FIRST else "vllm-0.11"
+
     def usual_share(self, release: tuple[int, int]) -> float:
         """0.92 since about 0.20, 0.9 before."""
         return SHARES[1] if release >= SHARES[0] else SHARES[2]
@@ -249,7 +260,7 @@ class Vllm(ServerCommand):
             return Drafters()
         if "mtp" in method and shape.mtp_modules and not name:
             return Drafters(modules=1)
-        if name and method in ("", "draft_model") and key_of(name):
+        if name and method in ("", "draft_model") and catalog.model_key(name):
             return Drafters(model=named(name))
         d.lacks("drafts", DRAFT)
         return None
@@ -291,17 +302,37 @@ class Vllm(ServerCommand):
         if s.tp * s.dp > 1:
             outside = SWITCHED if gpu.sums_in_switch and s.release < LESS_SINCE else TOGETHER
         inside = {"activations": peak, "framework": outside}
-        most = GRAPHS_WITH_STATES if float(size.state_bytes) else GRAPHS
-        graphs = 0.0 if s.eager else most * sizes_of(min(2 * s.requests, 512)) / SIZES
+        graphs = 0.0 if s.eager else self.graphs_bytes(s, gpu, float(size.state_bytes) > 0)
         if s.release >= COUNTS_GRAPHS:
             return Holds(inside | {"graphs": graphs}, 0.0, 0.0, less, more, self.tower(s, model), True)
-        blocks = s.release > FIRST
-        return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, self.tower(s, model), blocks)
+        if s.release <= FIRST:
+            return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, self.tower(s, model), False)
+        # its sampler warms up once graphs are captured (``_dummy_sampler_run``, issue 18136): what the run
+        # took for it is needed again
+        rows = min(s.requests, s.chunk or s.requests)
+        sampled = profiled.sampler_bytes(size, float(rows), float(rows), copies)
+        spare = peak - CONTEXT_BYTES
+        return Holds(inside, graphs + sampled, spare, less, more, self.tower(s, model), True)
+
+    def graphs_bytes(self, s: Server, gpu: Gpu, states: bool) -> float:
+        """What graphs take of all sizes that are captured."""
+        most = GRAPHS_WITH_STATES if states else GRAPHS
+        largest = min(2 * s.requests, 512)
+        if s.release > FIRST and s.release < SIZES_BY_REQUESTS:
+            largest = 512
+        sums = (
+            s.tp > 1
+            and s.release > FIRST
+            and gpu.link_bytes_per_s <= PCIE_BYTES_PER_S
+            and s.release < COUNTS_GRAPHS
+        )
+        each = NCCL_GRAPHS / EVERY_8TH if sums else most / SIZES
+        return each * sizes_of(largest, s.release < FEWER_SIZES)
 
     def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
         """The run's peak where the tower reads too, and by how much it may be less and more."""
-        tower = pictures.tower_of(model.key)
-        if tower is None or not s.pictures:
+        tower = model.tower
+        if tower is None or not tower.most or not s.pictures:
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
         read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)
@@ -312,7 +343,7 @@ class Vllm(ServerCommand):
 
     def tower(self, s: Server, model: Model) -> float:
         """Bytes of the tower that are not counted with the layers; below 0 where it is not loaded."""
-        tower = pictures.tower_of(model.key)
+        tower = model.tower
         params = float(model.extra_params)
         if tower is None:
             return 0.0
@@ -402,9 +433,12 @@ class Vllm(ServerCommand):
         return command(self.replica(of, pool, pool.replicas), f"vllm serve {name}")
 
 
-def sizes_of(largest: int) -> int:
-    """Of how many sizes of a step a graph is captured: 1, 2, 4, every 8th up to 256, every 16th beyond."""
+def sizes_of(largest: int, every_8th: bool = False) -> int:
+    """Of how many sizes of a step a graph is captured: 1, 2, 4, every 8th up to 256, every 16th beyond; older
+    releases take every 8th of all."""
     few = 3 if largest >= 4 else largest
+    if every_8th:
+        return few + largest // 8
     return few + min(largest, 256) // 8 + max(0, largest - 256) // 16
 
 

@@ -89,6 +89,7 @@ class Sizes(NamedTuple):
     logits: float
     rebuilt: float
     gathered: float
+    apart: float  # of streams that communicate, while there are passes
     buffers: float
     passing: float  # that the optimizer takes and gives back
     layers: int  # of a chunk
@@ -161,9 +162,10 @@ def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | No
         _even((1.0 - master) * float(held[fullest][2]), each * int(a.chunks)),
         tuple(kept * share for share in _shares(found)),
         float(part.sent_bytes) / max(1e-9, flight) / a.chunks,
-        float(part.logits_bytes),
+        float(part.logits_bytes + (stages.ends.at_loss if stages.ends and a.zero >= 3 else 0.0)),
         float(stages.working_bytes),
         float(stages.gathered_bytes) if a.zero >= 3 else 0.0,
+        float(stages.apart_bytes) if a.zero >= 3 else 0.0,
         max(0.0, float(overhead) - memory.FRAMEWORK_BYTES),
         passing,
         each,
@@ -262,6 +264,7 @@ def _step(
     """The passes of one step; the gradients that it leaves."""
     kept: dict[int, list[int]] = {}
     gradients: list[int] = []
+    apart = held.take(sizes.apart)
     for block in work:
         kind, key = kind_of(block), place_of(block) * 100_000 + batch_of(block)
         ends = place_of(block) == last - 1
@@ -277,6 +280,7 @@ def _step(
         passes.append(Moment(f"{what} {batch_of(block) + 1}", held.most, held.allocated, held.reserved))
         if held.failed:
             break
+    held.give([apart])
     return gradients
 
 

@@ -6,7 +6,7 @@ Each is tried by the verdict itself, so that what is said here is what it would 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine import catalog
 from engine.frameworks.described import Launch
@@ -14,8 +14,6 @@ from engine.mechanism import memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from engine.launch.verdict import Report
 
 STEP = 256  # tokens between the lengths that are tried
 MOST_TOKENS = 2**24
@@ -34,21 +32,19 @@ class Extent(NamedTuple):
         return {"longest": self.longest, "users": self.users, "smallest_card": self.card}
 
 
-def of(report: Report, judge: Callable[[Launch, str], Report]) -> Extent:
-    """The limits of what a report is on, whose launch can start; ``judge`` is the verdict on a launch and a
-    GPU's key."""
-    launch = report.launch
-    if launch is None or launch.refused or launch.unmodelled or report.gpu not in catalog.all_gpus():
+def of(launch: Launch | None, gpu: str, room: Any, fits: Callable[[Launch, str], bool]) -> Extent:
+    """The limits of a launch that can start; ``room`` is what a server leaves to its caches, and ``fits``
+    the verdict on a launch and a GPU's key."""
+    if launch is None or launch.refused or launch.unmodelled or gpu not in catalog.all_gpus():
         return Extent()
-    card = smallest(launch, report.gpu, judge)
-    if launch.server and report.room:
-        room = report.room
+    card = smallest(launch, gpu, fits)
+    if launch.server and room:
         users = int(room.cache_bytes // room.needed_bytes) if room.needed_bytes > 0 else 0
         return Extent(room.longest, max(0, users), card)
-    return Extent(longest(launch, report.gpu, judge), 0, card)
+    return Extent(longest(launch, gpu, fits), 0, card)
 
 
-def longest(launch: Launch, gpu: str, judge: Callable[[Launch, str], Report]) -> int:
+def longest(launch: Launch, gpu: str, fits: Callable[[Launch, str], bool]) -> int:
     """The longest sequence with which a training launch fits, in whole steps of ``STEP`` tokens that its
     layout can cut; 0 where not even the shortest fits."""
     assert launch.job is not None and launch.layout is not None
@@ -57,26 +53,25 @@ def longest(launch: Launch, gpu: str, judge: Callable[[Launch, str], Report]) ->
     while each % cuts:
         each += STEP
 
-    def fits(steps: int) -> bool:
-        job = replace(given, seq=steps * each)
-        return judge(replace(launch, job=job), gpu).fits
+    def fit(steps: int) -> bool:
+        return fits(replace(launch, job=replace(given, seq=steps * each)), gpu)
 
     low, high = 0, max(1, launch.job.seq // each)
-    while high * each < MOST_TOKENS and fits(high):
+    while high * each < MOST_TOKENS and fit(high):
         low, high = high, 2 * high
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if fit(middle) else (low, middle)
     return low * each
 
 
-def smallest(launch: Launch, gpu: str, judge: Callable[[Launch, str], Report]) -> str:
+def smallest(launch: Launch, gpu: str, fits: Callable[[Launch, str], bool]) -> str:
     """The GPU of the same vendor with the least memory on which as many as there are hold it; of several with
     as much memory the slowest, which is the cheapest to have."""
     gpus = catalog.all_gpus()
     vendor = gpus[gpu].vendor
     alike = [one for one in gpus.values() if one.vendor == vendor and not one.unified]
     for one in sorted(alike, key=lambda g: (memory.capacity_bytes(g), g.hbm_bytes_per_s, g.key)):
-        if judge(launch, one.key).fits:
+        if fits(launch, one.key):
             return one.key
     return ""

@@ -661,12 +661,12 @@ def read(texts: Texts, gpus: int | None = None) -> LaunchReading:
     quiet: list[Source] = []  # texts that launch nothing
     for one in sorted(several, key=lambda one: one[:3]):
         source = one[3]
-        before = [len(gathered.found), len(gathered.faults), len(gathered.loose)]
+        before = [len(gathered.found), len(gathered.faults), len(gathered.loose), len(gathered.installed)]
         gathered.source(source)
         for at in range(before[0], len(gathered.found)):
             gathered.found[at] = _placed(gathered.found[at], source.name)
         gathered.counts = {k: e._replace(file=e.file or source.name) for k, e in gathered.counts.items()}
-        after = [len(gathered.found), len(gathered.faults), len(gathered.loose)]
+        after = [len(gathered.found), len(gathered.faults), len(gathered.loose), len(gathered.installed)]
         if source.text.strip() and before == after and source not in gathered.configs:
             quiet.append(source)
     gathered.settle()

@@ -21,7 +21,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import draft_memory, in_file, inference, paged, wide
+from engine.serving import draft_memory, in_file, inference, paged, server_software, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -267,7 +267,8 @@ def check_launch(
     if "changes" in also:
         found = replace(found, changes=_changes(found, given, gpu, gpus))
     if "reach" in also and not isinstance(gpu, (Machine, Gpu)):
-        found = replace(found, reach=far.of(found, judged))
+        fits = lambda one, on: judged(one, on).fits
+        found = replace(found, reach=far.of(found.launch, found.gpu, found.room, fits))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
         if (
@@ -424,11 +425,14 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
     away = s.drafts or s.on_host_bytes or s.on_gpu < 1.0 or s.experts_away
-    if batch < 1 or s.pp > 1 or s.dp > 1 or away or not frameworks()[launch.framework].timed:
+    framework = frameworks()[launch.framework]
+    if batch < 1 or s.pp > 1 or s.dp > 1 or away or not framework.timed:
         return report
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
     )
+    if program := framework.timed_as(s.release):
+        answer = server_software.run_by(program, answer)
     outside = (*answer.extrapolates, *(("adapters",) if s.adapters else ()))  # which take time, too
     return replace(report, served=answer, extrapolates=_outside(at, outside))
 

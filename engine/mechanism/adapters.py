@@ -5,10 +5,10 @@ A matrix W of k×n becomes W + A·B, with A of k×r and B of r×n. Only A and B 
 state. W stays as it is, so the backward pass skips the product for its gradient, a third of the arithmetic,
 and its bytes are those of the format in which it is stored.
 
-LoRA, arXiv:2106.09685; QLoRA, arXiv:2305.14314; DoRA, arXiv:2402.09353. Leaves out dropout in front of A,
-biases that are trained, an adapted embedding or output layer, routers, and kernels that fuse an adapter's
-products with the base's. Layers of ``catalog.mixers`` (linear attention, state spaces) are refused: their
-matrices have no names that programs agree on.
+LoRA, arXiv:2106.09685; QLoRA, arXiv:2305.14314; DoRA, arXiv:2402.09353. Leaves out biases that are trained,
+an adapted embedding or output layer, routers, and kernels that fuse an adapter's products with the base's.
+Layers of ``catalog.mixers`` (linear attention, state spaces) are refused: their matrices have no names that
+programs agree on.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ JOINED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_pro
 FIRST = ("q_proj", "k_proj", "v_proj", "q_a_proj", "kv_a_proj_with_mqa", "g_proj", "qkv_proj")
 RISING = ("gate_proj", "up_proj", "gate_up_proj")
 WIDE_BYTES = 2.0  # of a value that is multiplied in 16 bits
+DROPPED_BYTES = 3.0  # of an input after dropout: its value and its mask
 SUM_BYTES = 8.0  # a weight gradient is added to an fp32 sum, which is read and written
 # Bytes for each value of an adapted product that operators of their own move. Forward, A·B's result is scaled
 # (4) and added (6); backward, its gradient is scaled (4), and the gradient of the input added (6, of k
@@ -66,8 +67,9 @@ class Adapter:
     a layer. ``kind`` is "lora", or "dora", which
     also trains the length of each column. ``base`` is the format of the frozen matrices: "bf16", "fp8",
     "nf4", or "nf4-double" with quantised scales. ``rest`` is that of norms, embedding and output layer:
-    "bf16", or "fp32", to which PEFT's ``prepare_model_for_kbit_training`` casts them. Alpha, which scales
-    A·B, changes neither bytes nor time.
+    "bf16", or "fp32", to which PEFT's ``prepare_model_for_kbit_training`` casts them. ``dropout`` is the
+    share of A's inputs that is dropped in training, for which each matrix keeps inputs of its own. Alpha,
+    which scales A·B, changes neither bytes nor time.
 
     >>> adapter = engine.Adapter(rank=16, base="nf4-double")
     >>> job = engine.Job(8, 2048, adapter=adapter)
@@ -81,11 +83,13 @@ class Adapter:
     kind: str = "lora"
     base: str = "bf16"
     rest: str = "bf16"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.targets, str):
             object.__setattr__(self, "targets", (self.targets,))
         check.whole(rank=self.rank)
+        check.between(0, 1, dropout=self.dropout)
         check.one_of(KINDS, kind=self.kind)
         check.one_of(tuple(BASE_BYTES), base=self.base)
         check.one_of(tuple(REST_BYTES), rest=self.rest)
@@ -126,10 +130,12 @@ class Adapter:
         A, and not at all where it has no adapter. What nonlinear operations need stays: a norm and an
         activation function read their inputs again, attention its queries, keys, values and output. Added are
         x·A of each adapter, r values, and with DoRA the results of W and of A·B, n values each, which the
-        gradient of the magnitudes reads. All in 16 bits, in which adapters are multiplied.
+        gradient of the magnitudes reads. All in 16 bits, in which adapters are multiplied. With dropout no
+        adapter shares its input with another: each keeps its own, and a mask of a byte for each value.
         """
-        reads = any(self.has(name) for name in FIRST)
-        rises, falls = any(self.has(name) for name in RISING), self.has("down_proj")
+        own = self.dropout > 0
+        reads = any(self.has(name) for name in FIRST) and not own
+        rises, falls = any(self.has(name) for name in RISING) and not own, self.has("down_proj") and not own
         inner = WIDE_BYTES * (1 + mlp.gated + falls)  # gate, up, and the input of down
         routed = models.is_routed(mlp)
         enters = rises if not routed else rises & (mlp.shared_experts > 0)
@@ -145,6 +151,9 @@ class Adapter:
             if self.has(each.name):
                 times = mlp.top_k if each.routed else 1
                 whole = whole + WIDE_BYTES * times * self.rank
+                if own:
+                    inputs = DROPPED_BYTES * times * each.k
+                    whole, split = whole + inputs * (1 - each.splits_k), split + inputs * each.splits_k
                 if self.kind == "dora":
                     results = 2 * WIDE_BYTES * times * each.n
                     whole, split = whole + results * (1 - each.splits_n), split + results * each.splits_n

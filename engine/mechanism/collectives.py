@@ -193,6 +193,43 @@ def two_level_all_reduce_s(
     ) + ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s)
 
 
+def ring_bytes_per_s(per_node: Real, nodes: Real, link_bytes_per_s: Real, nic_bytes_per_s: Real) -> Real:
+    """The slowest wire on a ring through the group: the link, or all NICs of its members on one node
+    together."""
+    check.whole(per_node=per_node, nodes=nodes)
+    check.positive(link_bytes_per_s=link_bytes_per_s, nic_bytes_per_s=nic_bytes_per_s)
+    slower = ops.minimum(link_bytes_per_s, per_node * nic_bytes_per_s)
+    return ops.where(nodes > 1.0, slower, link_bytes_per_s)
+
+
+def ring_hops(ranks: Real, per_node: Real) -> tuple[Real, Real]:
+    """(inside nodes, between nodes): the hops of one turn of a ring, N − m and m − 1, with m nodes that are
+    filled one after the other."""
+    check.whole(ranks=ranks, per_node=per_node)
+    nodes = ops.ceil(ranks / per_node)
+    return ranks - nodes, nodes - 1.0
+
+
+def ring_through_nodes_s(
+    buffer_bytes: Real,
+    ranks: Real,
+    ranks_per_node: Real,
+    link_bytes_per_s: Real,
+    link_alpha_s: Real,
+    nic_bytes_per_s: Real,
+    nic_alpha_s: Real,
+) -> Real:
+    """A textbook ring AllReduce through m whole nodes, with a ring for each NIC of a node:
+    2(N−1)/N·S/W + 2(N−m)·alpha_link + 2(m−1)·alpha_nic, where W is the slower of the link and of all NICs
+    that leave a node. With one rank in each node it is ``ring_all_reduce_s`` over the NICs."""
+    check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
+    check.non_negative(link_alpha_s=link_alpha_s, nic_alpha_s=nic_alpha_s)
+    inside, between = ring_hops(ranks, ranks_per_node)
+    rate = ring_bytes_per_s(ranks_per_node, between + 1.0, link_bytes_per_s, nic_bytes_per_s)
+    starts_s = 2.0 * (inside * link_alpha_s + between * nic_alpha_s)
+    return ring_all_reduce_s(buffer_bytes, ranks, rate, 0.0) + starts_s
+
+
 def flat_wire(
     ranks: Real,
     ranks_per_node: Real,
@@ -238,28 +275,29 @@ def textbook_all_reduce_s(
     nic_bytes_per_s: Real,
     nic_alpha_s: Real,
 ) -> tuple[Real, Real, Real, Real]:
-    """(ring, tree, halving-doubling, two levels): an AllReduce by each textbook formula, with this many ranks
-    per node.
+    """(ring, tree, halving-doubling, two levels): an AllReduce by each textbook formula, all on the same
+    machine, with this many ranks in each node and a NIC for each rank.
 
-    The first three ignore nodes. Leaves out NCCL's several rings, one for each NIC, which give a flat ring
-    the bandwidth of two levels (interconnect.ring_bytes_per_s has them). For two levels, a node that is
-    partly filled counts as full.
+    The ring passes through whole nodes (``ring_through_nodes_s``), at whose border the tree meets the same
+    wire: a binary tree in each node and one across, 2·S over the slower of link and NICs. Halving begins with
+    the nearest rank, so that it stays in the node until a g-th of the buffer is left, and crosses with that.
+    With one rank in each node these are the formulas of a single kind of wire. A node that is partly filled
+    counts as full, except for the ring's hops.
     """
-    wire = flat_wire(ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s)
-    per_node = ops.minimum(ranks, ranks_per_node)
+    check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
+    check.non_negative(buffer_bytes=buffer_bytes, link_alpha_s=link_alpha_s, nic_alpha_s=nic_alpha_s)
+    link, nic = (link_bytes_per_s, link_alpha_s), (nic_bytes_per_s, nic_alpha_s)
+    inside = ops.minimum(ranks, ranks_per_node)
+    nodes = ops.ceil(ranks / ranks_per_node)
+    rate = ring_bytes_per_s(ranks_per_node, nodes, link_bytes_per_s, nic_bytes_per_s)
+    hops_s = 2.0 * (ops.log2_ceil(inside) * link_alpha_s + ops.log2_ceil(nodes) * nic_alpha_s)
+    part_bytes = buffer_bytes / inside
     return (
-        ring_all_reduce_s(buffer_bytes, ranks, *wire),
-        tree_all_reduce_s(buffer_bytes, ranks, *wire),
-        halving_doubling_all_reduce_s(buffer_bytes, ranks, *wire),
-        two_level_all_reduce_s(
-            buffer_bytes,
-            per_node * ops.ceil(ranks / per_node),
-            per_node,
-            link_bytes_per_s,
-            link_alpha_s,
-            nic_bytes_per_s,
-            nic_alpha_s,
-        ),
+        ring_through_nodes_s(buffer_bytes, ranks, ranks_per_node, *link, *nic),
+        tree_all_reduce_s(buffer_bytes, ranks, rate, 0.0) + hops_s,
+        halving_doubling_all_reduce_s(buffer_bytes, inside, *link)
+        + halving_doubling_all_reduce_s(part_bytes, nodes, *nic),
+        two_level_all_reduce_s(buffer_bytes, inside * nodes, inside, *link, *nic),
     )
 
 
@@ -281,6 +319,15 @@ def ring_tree_crossover_bytes(ranks: Real, bytes_per_s: Real, alpha_s: Real) -> 
     From the two formulas above: the tree sends 2·S/n more bytes, the ring 2(n-1-⌈log2 n⌉) more messages.
     """
     check.whole(ranks=ranks)
-    check.positive(bytes_per_s=bytes_per_s)
     check.non_negative(alpha_s=alpha_s)
-    return ranks * bytes_per_s * alpha_s * ops.maximum(0.0, ranks - 1.0 - ops.log2_ceil(ranks))
+    more_hops = 2.0 * ops.maximum(0.0, ranks - 1.0 - ops.log2_ceil(ranks))
+    return crossover_bytes(ranks, bytes_per_s, more_hops * alpha_s)
+
+
+def crossover_bytes(ranks: Real, bytes_per_s: Real, later_s: Real) -> Real:
+    """The buffer above which a ring beats a double tree over the same wire, if its start-ups take this much
+    longer: the tree sends 2·S/n more bytes, so n·B/2·later."""
+    check.whole(ranks=ranks)
+    check.positive(bytes_per_s=bytes_per_s)
+    check.non_negative(later_s=later_s)
+    return ranks * bytes_per_s / 2.0 * later_s

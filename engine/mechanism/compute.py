@@ -95,13 +95,18 @@ def attention_by_kind(
     found = []
     for kind in shape.attended:
         if kind.mixer is not None:
-            found.append(mixing.sequence_s(kind.mixer, sequences, seq, tp, kernel))
+            found.append(mixing.sequence_s(kind.mixer, sequences, seq, tp, kernel, at))
             continue
         heads, width = kind.heads / tp, 0.5 * (kind.qk_dim + kind.value_dim)
         kv_heads = heads * (kind.kv_heads / kind.heads)
         window = (kind.window,) if kind.windowed else ()
         found.append(fused_s(sequences, seq, heads, kv_heads, width, kernel, *window))
     return tuple(found)
+
+
+def _backward_of(kind: Attended) -> Real:
+    """The backward pass of one kind of attention, over its forward pass."""
+    return (kind.mixer.backward or BACKWARD_OF_FLASH) if kind.mixer is not None else BACKWARD_OF_FLASH
 
 
 def core_attention_s(
@@ -113,8 +118,12 @@ def core_attention_s(
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, tp=tp)
     if flash:
-        forward = mean_of(shape.attended, attention_by_kind(shape, tokens, seq, tp, at, kernels))
-        return forward, forward * BACKWARD_OF_FLASH
+        each = attention_by_kind(shape, tokens, seq, tp, at, kernels)
+        forward = mean_of(shape.attended, each)
+        if not any(kind.mixer is not None for kind in shape.attended):
+            return forward, forward * BACKWARD_OF_FLASH
+        backward = [forward_s * _backward_of(kind) for kind, forward_s in zip(shape.attended, each)]
+        return forward, mean_of(shape.attended, backward)
     each = [_written_attention_s(kind, tokens, seq, tp, at, shape.dropout) for kind in shape.attended]
     return mean_of(shape.attended, [f for f, _ in each]), mean_of(shape.attended, [b for _, b in each])
 
@@ -123,8 +132,8 @@ def _written_attention_s(kind: Attended, tokens, seq, tp, at: Chip, dropout) -> 
     """``core_attention_s`` of one kind, where the scores are written; a kind of ``catalog.mixers`` has none
     to write."""
     if kind.mixer is not None:
-        forward = mixing.sequence_s(kind.mixer, tokens / seq, seq, tp, at.flash_2)
-        return forward, forward * BACKWARD_OF_FLASH
+        forward = mixing.sequence_s(kind.mixer, tokens / seq, seq, tp, at.flash_2, at)
+        return forward, forward * _backward_of(kind)
     heads = kind.heads / tp
     batch = tokens / seq * heads
     two_products = gemm_s(seq, seq, kind.qk_dim, at.wide, batch) + gemm_s(

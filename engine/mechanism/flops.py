@@ -6,15 +6,10 @@ whatever is computed twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from engine.base import check, ops
-from engine.base.types import Real
+from engine.base.types import Real, Sized
 from engine.catalog import layers, models
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, SELECTIVE
-
-if TYPE_CHECKING:
-    from engine.mechanism.shape import Shape
 
 
 # -- the rule: 6·P·D -----------------------------------------------------------------------------------------
@@ -41,7 +36,7 @@ def training_flops(params: Real, tokens: Real) -> Real:
 
 
 # -- a model's own count -------------------------------------------------------------------------------------
-def matmul_parameters(model: Shape | models.Model) -> Real:
+def matmul_parameters(model: Sized) -> Real:
     """Weights that each token is multiplied by: active matrices and the output layer; the input embedding is
     a lookup."""
     attention = sum(count * kind.matrices for count, kind in models.attentions(model))
@@ -49,7 +44,7 @@ def matmul_parameters(model: Shape | models.Model) -> Real:
     return attention + mlp + model.vocab * model.hidden
 
 
-def mtp_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
+def mtp_flops_per_token(model: Sized, seq: Real, causal: Real = 1) -> Real:
     """FLOPs that one multi-token prediction module adds to ``training_flops_per_token`` (DeepSeek-V3,
     arXiv:2412.19437 section 2.2): one more layer like the last ones, the projection of two hidden states to
     one, 2h², and the shared output layer again. DeepSeek-V3: 250 GFLOP per token without it, 260 with it."""
@@ -60,7 +55,7 @@ def mtp_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1
     return 3 * (2 * again + attention_flops_per_token(model, seq, causal) / model.depth)
 
 
-def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
+def attention_flops_per_token(model: Sized, seq: Real, causal: Real = 1) -> Real:
     """Forward FLOPs of scores and weighted sum, for one token: 2·s·heads·(query dim + value dim) in each
     layer.
 
@@ -81,7 +76,7 @@ def attention_flops_per_token(model: Shape | models.Model, seq: Real, causal: Re
     return found
 
 
-def next_token_attention_flops(model: Shape | models.Model, context: Real) -> Real:
+def next_token_attention_flops(model: Sized, context: Real) -> Real:
     """FLOPs of scores and weighted sum for one new token after ``context`` others, in all layers: 2·s·heads·
     (query dim + value dim) in each.
 
@@ -110,19 +105,19 @@ def _seen_in(window, seq, causal):
     return ops.where(causal, average, width)
 
 
-def forward_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
+def forward_flops_per_token(model: Sized, seq: Real, causal: Real = 1) -> Real:
     """2 FLOPs for each weight that a token is multiplied by, plus the attention over its sequence."""
     return 2 * matmul_parameters(model) + attention_flops_per_token(model, seq, causal)
 
 
-def training_flops_per_token(model: Shape | models.Model, seq: Real, causal: Real = 1) -> Real:
+def training_flops_per_token(model: Sized, seq: Real, causal: Real = 1) -> Real:
     """Model FLOPs: three times the forward pass. This is what MFU counts; ``causal`` chooses the
     convention."""
     return 3 * forward_flops_per_token(model, seq, causal)
 
 
 def hardware_flops_per_token(
-    model: Shape | models.Model, seq: Real, causal: Real = 1, recompute: Real = NO_RECOMPUTE
+    model: Sized, seq: Real, causal: Real = 1, recompute: Real = NO_RECOMPUTE
 ) -> Real:
     """Model FLOPs plus what recomputation repeats: with full, every layer's forward pass; with selective, the
     core attention.

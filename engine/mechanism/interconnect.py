@@ -44,25 +44,20 @@ def ranks_per_node(ranks: Real, stride: Real, gpus_per_node: Real) -> Real:
     return ops.minimum(ranks, ops.maximum(1.0, ops.floor(gpus_per_node / stride)))
 
 
-def ring_bytes_per_s(per_node: Real, nodes: Real, link_bytes_per_s: Real, nic_bytes_per_s: Real) -> Real:
-    """The slowest wire on a ring through the group: the link, or all NICs of its members on one node
-    together."""
-    slower = ops.minimum(link_bytes_per_s, per_node * nic_bytes_per_s)
-    return ops.where(nodes > 1.0, slower, link_bytes_per_s)
-
-
 # -- a group over several nodes ------------------------------------------------------------------------------
 class Spread(NamedTuple):
     """How the members of a group are spread over nodes."""
 
+    ranks: Real
     nodes: Real
-    fewest: Real  # members on the last node, which may be partly filled
+    fewest: Real  # members on the node that has the fewest, through whose cards all rings must pass
+    most: Real  # … and on the node that has the most
 
 
 def _spread(ranks: Real, per_node: Real) -> Spread:
     """Ranks spread over nodes, filled one after the other."""
     nodes = ops.ceil(ranks / per_node)
-    return Spread(nodes, ranks - (nodes - 1.0) * per_node)
+    return Spread(ranks, nodes, ranks - (nodes - 1.0) * per_node, per_node)
 
 
 def _fastest_s(link_hops, network_hops, inside_s, across_s, net: Wires) -> Real:
@@ -88,8 +83,11 @@ def _box_rate(rates, ranks, net: Wires):
 
 def _boxed(ranks, per_node, inside, across):
     """``inside`` within one node, else ``across``; 0 for a single rank."""
-    found = ops.choose(ranks <= per_node, inside, across)
-    return ops.where(ranks > 1.0, found, 0.0)
+    return _of_nodes(ranks, ranks <= per_node, inside, across)
+
+
+def _of_nodes(ranks, in_one, inside, across):
+    return ops.where(ranks > 1.0, ops.choose(in_one, inside, across), 0.0)
 
 
 def _gather_in_box_s(buffer_bytes, ranks, net: Wires):
@@ -111,16 +109,15 @@ def _all_reduce_in_box_s(buffer_bytes, ranks, net: Wires):
 
 
 # -- AllGather and ReduceScatter -----------------------------------------------------------------------------
-def _ring_across_s(times, buffer_bytes, ranks, per_node, net):
+def _ring_across_s(times, buffer_bytes, at: Spread, net):
     """A ring through all ranks, this many times round: each time, every wire carries (n − 1)/n of the buffer,
     and a node's border is crossed through all NICs of its members together."""
-    nodes, fewest = _spread(ranks, per_node)
-    carried = times * buffer_bytes * ((ranks - 1.0) / ranks)
+    carried = times * buffer_bytes * ((at.ranks - 1.0) / at.ranks)
     return net.start_s + _fastest_s(
-        times * (ranks - nodes),
-        times * (nodes - 1.0),
-        carried / _box_rate(net.box.gather_bytes_per_s, per_node, net),
-        carried / (fewest * net.nic_bytes_per_s),
+        times * (at.ranks - at.nodes),
+        times * (at.nodes - 1.0),
+        carried / _box_rate(net.box.gather_bytes_per_s, at.most, net),
+        carried / (at.fewest * net.nic_bytes_per_s),
         net,
     )
 
@@ -128,7 +125,7 @@ def _ring_across_s(times, buffer_bytes, ranks, per_node, net):
 def _pat_across_s(buffer_bytes, ranks, per_node, net):
     """PAT across the nodes, where every GPU of a node handles its own piece in ⌈log2 m⌉ hops instead of m −
     1, and then a collective inside. Two calls, one after the other."""
-    nodes, fewest = _spread(ranks, per_node)
+    _, nodes, fewest, _ = _spread(ranks, per_node)
     across_s = buffer_bytes / fewest * ((nodes - 1.0) / nodes) / (net.nic_bytes_per_s * PAT_SHARE)
     inside_s = _gather_in_box_s(buffer_bytes, per_node, net)
     hops_s = ops.log2_ceil(nodes) * net.network.long_s
@@ -148,7 +145,7 @@ def all_gather_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
         per_node,
         lambda: _gather_in_box_s(buffer_bytes, ranks, net),
         lambda: ops.minimum(
-            _ring_across_s(1.0, buffer_bytes, ranks, per_node, net),
+            _ring_across_s(1.0, buffer_bytes, _spread(ranks, per_node), net),
             _pat_across_s(buffer_bytes, ranks, per_node, net),
         ),
     )
@@ -168,7 +165,7 @@ def ring_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
             lambda: 2.0 * _gather_in_box_s(buffer_bytes, ranks, net) - net.start_s,
             lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
         ),
-        lambda: _ring_across_s(2.0, buffer_bytes, ranks, per_node, net),
+        lambda: _ring_across_s(2.0, buffer_bytes, _spread(ranks, per_node), net),
     )
 
 
@@ -180,20 +177,21 @@ def tree_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
         chained = 2.0 * buffer_bytes / _box_rate(net.box.gather_bytes_per_s, per_node, net)
         return net.start_s + _fastest_s(2.0 * (per_node - 1.0), 0.0, chained, 0.0, net)
 
-    return _boxed(ranks, per_node, chain_s, lambda: _tree_across_s(buffer_bytes, ranks, per_node, net))
+    return _boxed(
+        ranks, per_node, chain_s, lambda: _tree_across_s(buffer_bytes, _spread(ranks, per_node), net)
+    )
 
 
-def _tree_across_s(buffer_bytes, ranks, per_node, net):
+def _tree_across_s(buffer_bytes, at: Spread, net):
     """Trees across the nodes, each node summing first: few hops, but twice the buffer through each node's
     NICs (once with only two nodes)."""
-    nodes, fewest = _spread(ranks, per_node)
-    rate = _box_rate(net.box.reduce_bytes_per_s, per_node, net)
-    passed = ops.where(nodes > 2.0, 2.0, ops.where(nodes > 1.0, 1.0, 0.0))
+    rate = _box_rate(net.box.reduce_bytes_per_s, at.most, net)
+    passed = ops.where(at.nodes > 2.0, 2.0, ops.where(at.nodes > 1.0, 1.0, 0.0))
     return net.start_s + _fastest_s(
-        2.0 * (per_node - 1.0),
-        2.0 * TREE_HOP * ops.log2_ceil(nodes),
-        2.0 * buffer_bytes * ((per_node - 1.0) / per_node) / rate,
-        passed * buffer_bytes / (fewest * net.nic_bytes_per_s),
+        2.0 * (at.most - 1.0),
+        2.0 * TREE_HOP * ops.log2_ceil(at.nodes),
+        2.0 * buffer_bytes * ((at.most - 1.0) / at.most) / rate,
+        passed * buffer_bytes / (at.fewest * net.nic_bytes_per_s),
         net,
     )
 
@@ -230,10 +228,25 @@ def all_reduce_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
         ranks,
         per_node,
         lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
-        lambda: ops.minimum(
-            _ring_across_s(2.0, buffer_bytes, ranks, per_node, net),
-            _tree_across_s(buffer_bytes, ranks, per_node, net),
-        ),
+        lambda: _fastest_across_s(buffer_bytes, _spread(ranks, per_node), net),
+    )
+
+
+def _fastest_across_s(buffer_bytes, at: Spread, net):
+    return ops.minimum(_ring_across_s(2.0, buffer_bytes, at, net), _tree_across_s(buffer_bytes, at, net))
+
+
+def all_reduce_spread_s(buffer_bytes: Real, spread: Spread, net: Wires) -> Real:
+    """``all_reduce_s`` of a group that may be spread unevenly over its nodes. Every ring and every tree
+    passes through the node with the fewest members, and through the cards of no more than these."""
+    if not check.is_trusted():
+        check.non_negative(bytes=buffer_bytes)
+        check.whole(ranks=spread.ranks, nodes=spread.nodes, fewest=spread.fewest, most=spread.most)
+    return _of_nodes(
+        spread.ranks,
+        spread.nodes <= 1.0,
+        lambda: _all_reduce_in_box_s(buffer_bytes, spread.ranks, net),
+        lambda: _fastest_across_s(buffer_bytes, spread, net),
     )
 
 
@@ -280,12 +293,19 @@ def all_to_all_s(sent_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> R
     rest through its NIC at the same time. A partly filled node sends the largest share away, and all others
     wait for it. Leaves out incast and uneven pieces (see experts.py for imbalance)."""
     _require_group(sent_bytes, ranks, per_node)
-    _, fewest = _spread(ranks, per_node)
+    return all_to_all_spread_s(sent_bytes, _spread(ranks, per_node), net)
+
+
+def all_to_all_spread_s(sent_bytes: Real, spread: Spread, net: Wires) -> Real:
+    """``all_to_all_s`` of a group that may be spread unevenly over its nodes."""
+    if not check.is_trusted():
+        check.non_negative(sent_bytes=sent_bytes)
     return exchange_s(
-        sent_bytes * ((per_node - 1.0) / ranks),
-        sent_bytes * ops.where(ranks > per_node, (ranks - fewest) / ranks, 0.0),
-        ranks,
-        per_node,
+        sent_bytes * ((spread.most - 1.0) / spread.ranks),
+        sent_bytes
+        * ops.where(spread.ranks > spread.most, (spread.ranks - spread.fewest) / spread.ranks, 0.0),
+        spread.ranks,
+        spread.most,
         net,
     )
 
@@ -428,7 +448,7 @@ def algorithm(operation: str, buffer_bytes: float, ranks: float, per_node: float
         times = {name: functions[name](buffer_bytes, ranks, per_node, net) for name in ALGORITHMS}
         return min(times, key=lambda name: times[name])
     if operation in ("all_gather", "reduce_scatter"):
-        group = (buffer_bytes, ranks, per_node, net)
-        by_ring = ranks <= per_node or _ring_across_s(1.0, *group) <= _pat_across_s(*group)
+        ring = _ring_across_s(1.0, buffer_bytes, _spread(ranks, per_node), net)
+        by_ring = ranks <= per_node or ring <= _pat_across_s(buffer_bytes, ranks, per_node, net)
         return "ring" if by_ring else "pat"
     return {"all_to_all": "pairwise", "send_recv": "direct"}.get(operation, "tree")

@@ -7,13 +7,13 @@ attributes.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from engine import catalog
 from engine.base import check, ops
-from engine.base.types import Real
+from engine.base.types import Real, Sized
 from engine.catalog import models
 from engine.catalog.software import CHOICES
 from engine.mechanism import pipeline
@@ -21,8 +21,6 @@ from engine.mechanism import pipeline
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
-    from engine.mechanism.adapters import Adapter
-    from engine.mechanism.shape import Shape
 
 # CUDA context, kernels, NCCL buffers and what the allocator cannot use. Ultra-Scale Playbook: 1 to 2 GB for
 # kernels alone, and each NCCL communicator adds tens of MB.
@@ -154,12 +152,24 @@ class Kept(NamedTuple):
     shared: Real  # the inside of the shared experts
 
 
+if TYPE_CHECKING:
+
+    class Beside(Protocol):
+        """What is trained beside a frozen model, as ``adapters.Adapter`` is: it says what of a layer's
+        tensors a token still leaves behind."""
+
+        def kept(self, found: Kept, attention: Any, mlp: Any, hidden: Real, weighs_early: bool) -> Kept:
+            """Of these, what a frozen layer keeps."""
+            ...
+
+
 def layer_values(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
+    eager: bool = False,
 ) -> Kept:
     """Bytes that one token leaves behind in one layer; ``block`` is its kind's place among ``models.blocks``.
 
@@ -174,7 +184,7 @@ def layer_values(
     output, the router's input. Leaves out the scales of blocks (3 % more). With ``weighs_early`` a token's
     weight for an expert multiplies inside the activation function (Megatron-Core's ``weighted_swiglu``),
     so that what the expert puts out is not needed again. With an ``adapter`` the layer's own weights are
-    frozen (``Adapter.kept``).
+    frozen (``Adapter.kept``). ``eager`` is PyTorch's operators one by one (``_written_out``).
     """
     attention, mlp, _ = models.blocks(model)[block][1]
     moe = models.is_routed(mlp)
@@ -199,27 +209,67 @@ def layer_values(
         activated,
         shared,
     )
-    return found if adapter is None else adapter.kept(found, attention, mlp, model.hidden, weighs_early)
+    found = found if adapter is None else adapter.kept(found, attention, mlp, model.hidden, weighs_early)
+    return _written_out(found, model, attention, mlp, adapter) if eager else found
+
+
+def _written_out(found: Kept, model: Sized, attention: Any, mlp: Any, adapter: Beside | None) -> Kept:
+    """What a token leaves behind where a layer is made of PyTorch's operators, as transformers and torchtune
+    write it, of what it does where norms and activation functions are one kernel each.
+
+    A norm widens its input to fp32 and keeps that, 4·h bytes in place of 2·h, and its result in 16 bits for
+    the gradient of its weights. A gated MLP keeps what its activation function puts out, which is multiplied
+    by the other half. Norms of queries and keys, where a model has them, keep both of their results. A test
+    runs such a layer and counts what autograd saves, to the byte. Leaves out keys and values that older
+    versions repeat for grouped heads.
+    """
+    queries, keys = attention.heads * attention.qk_dim, attention.key_heads * attention.qk_dim
+    both = 2 * attention.qk_dim  # weights of two norms of a head, or of all heads
+    normed = (attention.extra_params >= both) & (attention.extra_params <= queries + keys) & (queries > 0)
+    each = ops.where(normed, 4 + (0 if adapter else 2), 0)
+    without_bias = ops.where(model.norm_bias > 0, 0, 1)  # PyTorch's layer_norm is one operator
+    routed = models.is_routed(mlp)
+    gated = 2 * mlp.gated
+    return found._replace(
+        inputs=found.inputs + 4 * model.hidden * without_bias,
+        norms=found.norms + (0 if adapter else 4 * model.hidden * without_bias),
+        projected=found.projected + each * (queries + keys),
+        mlp=found.mlp + gated * (mlp.top_k * mlp.width if routed else mlp.width),
+        shared=found.shared + (mlp.shared_experts * gated * mlp.shared_width if routed else 0),
+    )
+
+
+def passing_per_token(model: Sized, block: int) -> Real:
+    """Bytes of gradients that a token has in a layer's backward pass beside all that the layer keeps, by
+    PyTorch's operators: those of the activation function's result, of its factor and of their product, of
+    which the product's input is gone by then, so 4 bytes for each unit of the MLP's width; and two of the
+    residual stream."""
+    _, mlp, _ = models.blocks(model)[block][1]
+    width = (
+        mlp.top_k * mlp.width + mlp.shared_experts * mlp.shared_width if models.is_routed(mlp) else mlp.width
+    )
+    return 4 * width + 4 * model.hidden
 
 
 def layer_parts(
-    model: Shape | models.Model,
+    model: Sized,
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
+    eager: bool = False,
 ) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: the part that every tensor-parallel rank keeps whole, attention's, and
     the MLP's. The last two are split. A Shape has them computed already."""
     known = getattr(model, "kept_values", None)
-    if known is not None and not (saves_fp8 or weighs_early) and adapter is None:
+    if known is not None and not (saves_fp8 or weighs_early or eager) and adapter is None:
         return known[block]
-    kept = layer_values(model, block, saves_fp8, weighs_early, adapter)
+    kept = layer_values(model, block, saves_fp8, weighs_early, adapter, eager)
     return (kept.inputs + kept.norms, kept.projected + kept.attended, kept.mlp + kept.activated + kept.shared)
 
 
 def dropped_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -228,7 +278,8 @@ def dropped_per_token(
     modules: tuple[str, ...],
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
+    eager: bool = False,
 ) -> Real:
     """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of a kind.
 
@@ -243,7 +294,7 @@ def dropped_per_token(
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 1, flash=flash)
     attention, mlp, _ = models.blocks(model)[block][1]
-    kept = layer_values(model, block, saves_fp8, weighs_early, adapter)
+    kept = layer_values(model, block, saves_fp8, weighs_early, adapter, eager)
     latents = 2 * (attention.q_lora + attention.kv_lora + attention.rope_dim)
     whole = kept.norms if "layernorm" in modules else 0
     split = 0
@@ -300,7 +351,7 @@ def layer_activation_bytes(
 
 
 def kept_per_token(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     tensor: Real,
     ranks_of_whole: Real,
@@ -309,7 +360,8 @@ def kept_per_token(
     block: int,
     saves_fp8: bool = False,
     weighs_early: bool = False,
-    adapter: Adapter | None = None,
+    adapter: Beside | None = None,
+    eager: bool = False,
 ) -> Real:
     """Bytes that one token leaves behind in one layer of a kind; ``ranks_of_whole`` divides the tensors that
     plain tensor parallelism does not split."""
@@ -317,7 +369,7 @@ def kept_per_token(
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 3, recompute=recompute)
         check.between(0, 1, flash=flash)
-    whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early, adapter)
+    whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early, adapter, eager)
     scores = _score_bytes(model, models.blocks(model)[block][1][0], seq, recompute, flash)
     kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
@@ -423,7 +475,7 @@ def output_layer_bytes(
 
 
 def logits_peak_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -447,10 +499,22 @@ FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
 TORCH_LOGIT_BYTES, PARALLEL_LOGIT_BYTES = 12.0, 16.0
 # the same loss, compiled: the bf16 logits, which the backward pass reads again, and their gradient
 COMPILED_LOGIT_BYTES = 4.0
+# The loss of some of the logits at a time, by PyTorch's operators: bf16 logits and a log-softmax in fp32 that
+# is kept of all of them, and of those at hand its input and the gradient. Compiled, the bf16 logits, each
+# chunk of which is followed by its gradient.
+WIDENED_LOGIT_BYTES, WIDENED_AT_HAND_BYTES = 6.0, 4.0
+COMPILED_WIDENED_BYTES = 2.0
+# log-probabilities of the tokens at hand, as TRL takes them row by row: the fp32 logits, which a logsumexp
+# reads again, and of these three gradients, from the logsumexp of a row, from the choice, and their sum.
+# Counted by running such lines with PyTorch 2.13.
+CHOSEN_LOGIT_BYTES = 16.0
+# a loss in place in 16 bits, and the copy of the logits in fp32 that Accelerate makes of what a model returns
+RETURNED_LOGIT_BYTES = 6.0
+EACH_LOGIT = {"chosen": CHOSEN_LOGIT_BYTES, "returned": RETURNED_LOGIT_BYTES}
 
 
 def loss_bytes(
-    model: Shape | models.Model,
+    model: Sized,
     seq: Real,
     micro_batch: Real,
     tensor: Real = 1,
@@ -458,6 +522,7 @@ def loss_bytes(
     loss: str = "plain",
     chunks: Real = 8,
     pytorch: bool = False,
+    compiled: bool = False,
 ) -> Real:
     """The peak memory of the output layer and its loss, by how they are computed.
 
@@ -466,13 +531,23 @@ def loss_bytes(
     at a time, so 10/n bytes per logit, plus the gradient of the output layer's
     input, 2·h bytes per token (Liger-Kernel, arXiv:2410.10989 section 3.2). ``fused``: all logits in bf16,
     which the loss overwrites with their gradient, 2 bytes each (Transformer Engine's and Liger's cross
-    entropy); 4 where PyTorch compiles its own, which has its gradient beside them.
+    entropy); 4 where PyTorch compiles its own, which has its gradient beside them. ``widened``: all logits in
+    bf16, and 1/n of them in fp32 at a time (torchtune's CEWithChunkedOutputLoss): 6 + 4/n bytes each by
+    PyTorch's operators, which keep every log-softmax, and 2 + 2/n compiled. ``chosen``: log-probabilities of
+    given tokens, 16. ``returned``: a fused loss whose logits are returned in fp32 as well, 6.
     """
     if not check.is_trusted():
         check.one_of(CHOICES["loss"], loss=loss)
         check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
+    if loss in EACH_LOGIT:
+        return logits_peak_bytes(model, seq, micro_batch, tensor, context, EACH_LOGIT[loss])
+    if loss == "widened":
+        all_of_them, at_hand = WIDENED_LOGIT_BYTES, WIDENED_AT_HAND_BYTES
+        if compiled:
+            all_of_them, at_hand = COMPILED_WIDENED_BYTES, COMPILED_WIDENED_BYTES
+        return logits_peak_bytes(model, seq, micro_batch, tensor, context, all_of_them + at_hand / chunks)
     if loss == "fused":
-        each = COMPILED_LOGIT_BYTES if pytorch else FUSED_LOGIT_BYTES
+        each = COMPILED_LOGIT_BYTES if compiled else FUSED_LOGIT_BYTES
         return logits_peak_bytes(model, seq, micro_batch, tensor, context, each)
     if loss == "plain" and pytorch:
         each = ops.where(tensor > 1, PARALLEL_LOGIT_BYTES, TORCH_LOGIT_BYTES)
@@ -502,7 +577,7 @@ def weight_bytes(params: Real, bytes_per_param: Real = 2.0) -> Real:
     return params * bytes_per_param
 
 
-def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0) -> Real:
+def kv_bytes_per_token(model: Sized, bytes_per_value: Real = 2.0) -> Real:
     """KV cache per token of context: 2·layers·kv_heads·head_dim values; latent attention keeps
     layers·(kv_lora + rope_dim) (DeepSeek-V2, arXiv:2405.04434 Table 1).
 
@@ -513,9 +588,7 @@ def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0)
     return sum(count * kind.cached for count, kind in models.attentions(model)) * bytes_per_value
 
 
-def kv_bytes(
-    model: Shape | models.Model, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0
-) -> Real:
+def kv_bytes(model: Sized, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0) -> Real:
     """KV cache of this many sequences of this length; layers with a window keep only the window. Layers with
     a state keep that too, whatever the length (``catalog.mixers``)."""
     check.non_negative(context_tokens=context_tokens, sequences=sequences)

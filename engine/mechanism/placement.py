@@ -443,7 +443,7 @@ def wire_bytes(work: PlacedStep, axis_sizes: OfAxes, innermost: Real, fabric: Le
     )
 
 
-def total_bytes(by_axis: OfAxes) -> ByWire:
+def total_bytes(by_axis: tuple[ByWire, ...]) -> ByWire:
     """Bytes that a GPU sends in a step on each wire, over all axes."""
     return _sum(*by_axis)
 

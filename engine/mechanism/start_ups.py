@@ -88,18 +88,10 @@ def start_s(gpu: Gpu) -> Real:
     return ops.each(gpu, lambda of: known.collective(of.key).rates.start_s)
 
 
-def ring_hops(ranks: Real, per_node: Real) -> tuple[Real, Real]:
-    """(inside nodes, between nodes): the hops of one turn of a ring, N − m and m − 1, with m nodes that are
-    filled one after the other."""
-    check.whole(ranks=ranks, per_node=per_node)
-    nodes = ops.ceil(ranks / per_node)
-    return ranks - nodes, nodes - 1.0
-
-
 def ring_hop_s(ranks: Real, per_node: Real, link_hop_s: Real, network_hop_s: Real) -> Real:
     """The mean α of a hop of a ring through all ranks: N − m hops inside a node and m − 1 between two."""
     check.non_negative(link_hop_s=link_hop_s, network_hop_s=network_hop_s)
-    inside, between = ring_hops(ranks, per_node)
+    inside, between = collectives.ring_hops(ranks, per_node)
     return (inside * link_hop_s + between * network_hop_s) / ops.maximum(1.0, ranks - 1.0)
 
 
@@ -113,9 +105,15 @@ def mean_hop_s(node: Node, ranks: Real | None = None) -> Real:
 
 
 def ring_through_s(buffer_bytes: Real, ranks: Real, node: Node) -> Real:
-    """A textbook ring AllReduce through whole nodes of this kind, a call's start left out:
-    2(N−1)/N·S/W + 2(N−m)·α_link + 2(m−1)·α_card, where W is the slower of a GPU's link and of all cards that
-    leave a node (NCCL lays a ring for each card). Within RING_OFF of the fitted ring."""
-    slower = ops.minimum(node.link.bytes_per_s, node.outgoing_bytes_per_s)
-    rate = ops.where(ranks > node.gpus, slower, node.link.bytes_per_s)
-    return collectives.ring_all_reduce_s(buffer_bytes, ranks, rate, mean_hop_s(node, ranks))
+    """A textbook ring AllReduce through whole nodes of this kind (``collectives.ring_through_nodes_s``), a
+    call's start left out. Within RING_OFF of the fitted ring."""
+    card_bytes_per_s = node.outgoing_bytes_per_s / node.gpus
+    return collectives.ring_through_nodes_s(
+        buffer_bytes,
+        ranks,
+        node.gpus,
+        node.link.bytes_per_s,
+        hop_s(node.link),
+        card_bytes_per_s,
+        hop_s(node.nic),
+    )

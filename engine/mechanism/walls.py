@@ -11,7 +11,7 @@ from engine.base import check, ops
 from engine.base.types import Real
 from engine.catalog import models
 from engine.catalog.hardware import peak_with_fallback
-from engine.mechanism import flops, interconnect, memory
+from engine.mechanism import collectives, flops, memory
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -225,7 +225,7 @@ def ring_wire_bytes_per_s(gpu: Gpu, gpus: Real, nics: Real | None = None) -> Rea
     link = ops.where(gpu.link_bytes_per_s > 0, gpu.link_bytes_per_s, gpu.nic_bytes_per_s)
     carried = gpu.gpus_per_node if nics is None else nics
     check.whole(nics=carried)
-    return interconnect.ring_bytes_per_s(
+    return collectives.ring_bytes_per_s(
         carried, ops.ceil(gpus / gpu.gpus_per_node), link, gpu.nic_bytes_per_s
     )
 

@@ -49,6 +49,20 @@ class Pieces(NamedTuple):
     blocks: list[int]  # how many are drawn together
 
 
+class Moment(NamedTuple):
+    """The memory at one moment of a run."""
+
+    reached: float  # steps
+    tokens: int  # of each sequence of the step
+    allocated: float  # bytes
+    reserved: float
+    largest: float  # the largest free block
+    stuck: float
+    mallocs: int
+    frees: int
+    retries: int
+
+
 @cache
 def trace() -> dict:
     """The recording as columns: the events of three phases, the purpose of each storage, and its size as a
@@ -203,6 +217,21 @@ def needed_bytes(
     return needed
 
 
+def moment_of(memory: Memory, reached: float, tokens: int) -> Moment:
+    """The memory as it is now."""
+    return Moment(
+        reached,
+        tokens,
+        memory.allocated,
+        memory.reserved,
+        largest_free(memory),
+        stuck_bytes(memory),
+        memory.mallocs,
+        memory.frees,
+        memory.retries,
+    )
+
+
 @program(
     left=PIECES,
     right=PIECES,
@@ -271,9 +300,8 @@ def replay(
     memory = unused(capacity_bytes, expandable)
     pieces, frames = Pieces([], [], [], [], [], []), Pieces([], [], [], [], [], [])
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
-    most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
-    allocated, reserved, largest, mallocs, frees, retries, stuck = 0, 0, 0, 0, 0, 0, 0
-    now, tokens, drawn = 0, 0, 0
+    most, peak, peak_reserved, failed, wanted, reached = 0, 0, 0, 0, 0, 0
+    shown = []  # the one moment that is drawn
     line_of = [int(lines[i]) for i in range(len(lines))]
     phases = [setup, first, steady]
     tensors = [tensors_of(setup), tensors_of(first), tensors_of(steady)]
@@ -282,7 +310,7 @@ def replay(
         tokens = length_of_step(step, length, spread, seed)
         sizes = sizes_at(tokens, fixed_bytes, bytes_per_length)
         due = len(events) / SAMPLES if step > 0 else len(events)  # events until its next point
-        to_show = shown == 0 and (moment <= step or step == steps)
+        to_show = len(shown) == 0 and (moment <= step or step == steps)
         look = 0 if to_show else due  # the number of events before the next check
         for number in range(len(events)):
             tensor = tensor_of[number]
@@ -309,15 +337,13 @@ def replay(
                 peak = max(peak, most)
                 most = memory.allocated
                 due = (math.floor(share * SAMPLES) + 1) * len(events) / SAMPLES
-            if shown == 0 and (
+            if len(shown) == 0 and (
                 failed > 0
                 or (share >= 1 and step == steps)
                 or (reached >= moment and (step > 0 or share >= 1))
             ):
-                shown, now, drawn, to_show = 1, reached, tokens, False
-                allocated, reserved, largest = memory.allocated, memory.reserved, largest_free(memory)
-                stuck = stuck_bytes(memory)
-                mallocs, frees, retries = memory.mallocs, memory.frees, memory.retries
+                to_show = False
+                shown.append(moment_of(memory, reached, tokens))
                 draw(memory, row_bytes(capacity_bytes), pieces, frames)
             look = 0 if to_show else due
             if failed > 0:
@@ -345,14 +371,14 @@ def replay(
         "at": at,
         "allocated_at_bytes": allocated_at,
         "reserved_at_bytes": reserved_at,
-        "allocated_bytes": allocated,
-        "reserved_bytes": reserved,
-        "largest_bytes": largest,
-        "mallocs": mallocs,
-        "frees": frees,
-        "retries": retries,
-        "now": now,
-        "length": drawn,
+        "allocated_bytes": shown[0].allocated,
+        "reserved_bytes": shown[0].reserved,
+        "largest_bytes": shown[0].largest,
+        "mallocs": shown[0].mallocs,
+        "frees": shown[0].frees,
+        "retries": shown[0].retries,
+        "now": shown[0].reached,
+        "length": shown[0].tokens,
         "peak_allocated_bytes": peak,
         "peak_reserved_bytes": peak_reserved,
         "all_frees": memory.frees,
@@ -364,7 +390,7 @@ def replay(
         "last_reserved_bytes": memory.reserved,
         "last_largest_bytes": largest_free(memory),
         "needed_bytes": needed,
-        "stuck_bytes": stuck,
+        "stuck_bytes": shown[0].stuck,
         "last_stuck_bytes": stuck_bytes(memory),
         "last_beside_state_bytes": free_beside(memory, OPTIMIZER),
     }

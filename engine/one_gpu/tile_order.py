@@ -47,43 +47,57 @@ def _mod(a, b):
     return a - ops.floor(a / b) * b
 
 
-def take_out(newer: list[int], older: list[int], block: int) -> None:
-    """Remove a block from the stack. ``older`` and ``newer`` are its neighbours; number 0 is both ends."""
-    newer[older[block]] = newer[block]
-    older[newer[block]] = older[block]
+class L2:
+    """The L2 cache as a stack of blocks, the last one used on top. ``older`` and ``newer`` are a block's
+    neighbours; number 0 is both ends."""
+
+    def __init__(
+        self, newer: list[int], older: list[int], state: list[int], held: int, asked: int, read: int
+    ) -> None:
+        self.newer = newer
+        self.older = older
+        self.state = state
+        self.held = held  # how many blocks are in it
+        self.asked = asked  # how many were read so far,
+        self.read = read  # and how many of these came from HBM
 
 
-def put_on_top(newer: list[int], older: list[int], block: int) -> None:
+def take_out(l2: L2, block: int) -> None:
+    """Remove a block from the stack."""
+    l2.newer[l2.older[block]] = l2.newer[block]
+    l2.older[l2.newer[block]] = l2.older[block]
+
+
+def put_on_top(l2: L2, block: int) -> None:
     """Put a block on top of the stack."""
-    top = older[0]
-    older[block] = top
-    newer[block] = 0
-    newer[top] = block
-    older[0] = block
+    top = l2.older[0]
+    l2.older[block] = top
+    l2.newer[block] = 0
+    l2.newer[top] = block
+    l2.older[0] = block
 
 
-def read(
-    block: int, room: float, newer: list[int], older: list[int], state: list[int], counts: list[int]
-) -> None:
-    """Read one block. counts: how many are in L2, how many were read, how many of these came from HBM."""
-    counts[1] = counts[1] + 1
-    if state[block] <= PUT_OUT:
-        counts[2] = counts[2] + 1
-        if counts[0] >= room:
-            oldest = newer[0]
-            take_out(newer, older, oldest)
-            state[oldest] = PUT_OUT if state[oldest] > RESTING else AWAY
-            counts[0] = counts[0] - 1
-        counts[0] = counts[0] + 1
-        state[block] = READ
+def read(l2: L2, block: int, room: float) -> None:
+    """Read one block through a cache with room for so many."""
+    l2.asked += 1
+    if l2.state[block] <= PUT_OUT:
+        l2.read += 1
+        if l2.held >= room:
+            oldest = l2.newer[0]
+            take_out(l2, oldest)
+            l2.state[oldest] = PUT_OUT if l2.state[oldest] > RESTING else AWAY
+            l2.held -= 1
+        l2.held += 1
+        l2.state[block] = READ
     else:
-        take_out(newer, older, block)
-        if state[block] == RESTING:
-            state[block] = FOUND
-    put_on_top(newer, older, block)
+        take_out(l2, block)
+        if l2.state[block] == RESTING:
+            l2.state[block] = FOUND
+    put_on_top(l2, block)
 
 
 def read_wave(
+    l2: L2,
     start: int,
     end: int,
     row: list[int],
@@ -92,17 +106,13 @@ def read_wave(
     tiles_n: int,
     tiles_k: int,
     room: float,
-    newer: list[int],
-    older: list[int],
-    state: list[int],
-    counts: list[int],
 ) -> None:
     """Read the blocks that the programs from ``start`` up to ``end`` need for their tiles. The programs move
     along k together; within a step they read one after the other."""
     for step in range(tiles_k):
         for number in range(start, end):
-            read(1 + row[number] * tiles_k + step, room, newer, older, state, counts)
-            read(1 + tiles_m * tiles_k + step * tiles_n + column[number], room, newer, older, state, counts)
+            read(l2, 1 + row[number] * tiles_k + step, room)
+            read(l2, 1 + tiles_m * tiles_k + step * tiles_n + column[number], room)
 
 
 def is_own(own: list[float], tiles: int) -> bool:
@@ -163,35 +173,34 @@ def run_in(
     tiles_m, tiles_n, tiles_k, group = int(tiles_m), int(tiles_n), int(tiles_k), int(group)
     all_a = tiles_m * tiles_k
     blocks = all_a + tiles_k * tiles_n
-    newer, older, state = full(blocks + 1, 0), full(blocks + 1, 0), full(blocks + 1, 0)
-    counts, before, start, end = full(3, 0), full(3, 0), 0, 0
+    l2 = L2(full(blocks + 1, 0), full(blocks + 1, 0), full(blocks + 1, 0), 0, 0, 0)
+    asked_before, read_before, start, end = 0, 0, 0, 0
     row, column = placed(tiles_m, tiles_n, group, own)
     while start < until:
-        for i in range(3):
-            before[i] = counts[i]
+        asked_before, read_before = l2.asked, l2.read
         for block in range(1, blocks + 1):
-            if state[block] > RESTING:
-                state[block] = RESTING
-            elif state[block] == PUT_OUT:
-                state[block] = AWAY
+            if l2.state[block] > RESTING:
+                l2.state[block] = RESTING
+            elif l2.state[block] == PUT_OUT:
+                l2.state[block] = AWAY
         end = min(start + int(at_a_time), tiles_m * tiles_n)
-        read_wave(start, end, row, column, tiles_m, tiles_n, tiles_k, room, newer, older, state, counts)
+        read_wave(l2, start, end, row, column, tiles_m, tiles_n, tiles_k, room)
         start = start + int(at_a_time)
     a_state, b_state, c_state = full(all_a, 0), full(tiles_k * tiles_n, 0), full(tiles_m * tiles_n, 0)
     for number in range(end):
         c_state[number] = 1 if number < start - int(at_a_time) else 2
     for block in range(all_a):
-        a_state[block] = state[1 + block]
+        a_state[block] = l2.state[1 + block]
     for block in range(tiles_k * tiles_n):
-        b_state[block] = state[1 + all_a + block]
+        b_state[block] = l2.state[1 + all_a + block]
     return {
         "a_state": a_state,
         "b_state": b_state,
         "c_state": c_state,
-        "asked": counts[1],
-        "read": counts[2],
-        "wave_asked": counts[1] - before[1],
-        "wave_read": counts[2] - before[2],
+        "asked": l2.asked,
+        "read": l2.read,
+        "wave_asked": l2.asked - asked_before,
+        "wave_read": l2.read - read_before,
     }
 
 

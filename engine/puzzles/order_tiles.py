@@ -1,6 +1,6 @@
 """The order of a product's tiles that reuses the most blocks in L2."""
 
-from engine.one_gpu.tile_order import read_wave
+from engine.one_gpu.tile_order import L2, read_wave
 from engine.puzzles.judging import Slip, rows, shown, whole
 
 TITLE = "an order of tiles for the L2"
@@ -91,11 +91,11 @@ def read_by(tiles, case):
     tall, wide, steps, wave, room = case
     row, column = [tile[0] for tile in tiles], [tile[1] for tile in tiles]
     blocks = 1 + (tall + wide) * steps
-    newer, older, state, counts = [0] * blocks, [0] * blocks, [0] * blocks, [0, 0, 0]
+    l2 = L2([0] * blocks, [0] * blocks, [0] * blocks, 0, 0, 0)
     for start in range(0, len(tiles), wave):
         end = min(start + wave, len(tiles))
-        read_wave(start, end, row, column, tall, wide, steps, room, newer, older, state, counts)
-    return counts[2], counts[1]
+        read_wave(l2, start, end, row, column, tall, wide, steps, room)
+    return l2.read, l2.asked
 
 
 def grouped(case, height):

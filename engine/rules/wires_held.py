@@ -34,12 +34,6 @@ def buffer_bytes(count: int) -> float:
     return count * CELL_BYTES
 
 
-def card_ring_s(size: float, count: float) -> float:
-    """The rule's time of a ring AllReduce through one card per rank, plus the start-up of a call."""
-    ring_s = collectives.ring_all_reduce_s(size, count, CARD.bytes_per_s, start_ups.hop_s(CARD))
-    return ring_s + start_ups.start_s(H100)
-
-
 # -- lesson 02 -----------------------------------------------------------------------------------------------
 def message_s(size: float, wire: str) -> float:
     """The rule's time of a message, α + S/W, plus the start-up of a call."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from engine.base import check, ops, printing
 from engine.base.types import Real
 from engine.calibration import bands, launch_costs
@@ -54,17 +56,20 @@ class Serving:
     )
     pp: Real = 1  # pipeline stages …
     dp: Real = 1  # … or groups of ``tp`` GPUs that share the experts and have requests of their own
+    ep: Real = 1  # ``tp`` if each of the tensor ranks keeps whole experts instead of a part of every expert
     shares_reads: bool = (
         True  # the query heads of a group read keys and values once; some software before 2024 did not
     )
 
     def __post_init__(self) -> None:
         check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
-        check.whole(pp=self.pp, dp=self.dp)
+        check.whole(pp=self.pp, dp=self.dp, ep=self.ep)
         if self.pp > 1 and self.dp > 1:
             raise ValueError(
                 f"pp must be 1 where dp groups share the experts, got {self.pp} and dp {self.dp}"
             )
+        if self.ep not in (1, self.tp):
+            raise ValueError(f"ep must be 1 or the {self.tp} tensor ranks, got {self.ep}")
         check.one_of(BYTES_PER_VALUE, kv_precision=self.kv_precision)
         if isinstance(self.weight_precision, (int, float)):
             check.positive(weight_precision=self.weight_precision)
@@ -125,12 +130,23 @@ def stored_bytes(at: Machine, weight_precision: str | Real | None) -> Real:
     return BYTES_PER_VALUE[weight_precision] if isinstance(weight_precision, str) else weight_precision
 
 
-def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip, ep: Real = 1.0) -> Real:
     """Seconds of the matrix products of all layers for ``rows`` tokens, with weights of ``weight_bytes``
     each; for routed experts also of the kernels around their products."""
-    found = dense_s(size, rows, tp, weight_bytes, at)
+    return dense_s(size, rows, tp, weight_bytes, at) + all_routed_s(size, rows, tp, weight_bytes, at, ep)
+
+
+def all_routed_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip, ep: Real = 1.0) -> Real:
+    """The part of ``products_s`` that routed experts take: each cut over the tensor ranks, or kept whole on
+    one of ``ep`` ranks."""
+    found = 0.0
     for part in size.routed:
-        found = found + size.depth * part.share * routed_s(size, part, rows, tp, weight_bytes, at)
+        layer_s = (
+            kept_whole_s(part, rows, ep, weight_bytes, at)
+            if ep > 1
+            else routed_s(size, part, rows, tp, weight_bytes, at)
+        )
+        found = found + size.depth * part.share * layer_s
     return found
 
 
@@ -167,6 +183,35 @@ def routed_s(size: Shape, part: Routed, rows: Real, tp: Real, weight_bytes: Real
     touched = experts_touched(experts, top_k, rows)
     return experts_s(
         rows * top_k, touched, experts, rows, part.hidden, width, part.gated, at.served.experts, weight_bytes
+    )
+
+
+def busiest_touched(experts: Real, top_k: Real, tokens: Real, ranks: Real) -> Real:
+    """The number of experts in use on the rank that has the most of them in use, where each of ``ranks``
+    holds as many whole ones. Each is in use with the probability p = 1 − (1 − k/E)ᵗ, so that a rank's number
+    has a variance of E/R · p(1 − p)(1 − 1/R), and the largest of R numbers lies about √ln R deviations above
+    their mean (0.8 to 2.0 for 2 to 64; of normal numbers it is 0.6 to 2.4). Leaves out that some experts are
+    more popular than others."""
+    held = experts / ranks
+    used = experts_touched(experts, top_k, tokens) / experts
+    spread = ops.sqrt(held * used * (1.0 - used) * (1.0 - 1.0 / ranks) * np.log(ranks))
+    return ops.minimum(held, held * used + spread)
+
+
+def kept_whole_s(part: Routed, rows: Real, ranks: Real, weight_bytes: Real, at: Chip) -> Real:
+    """One layer of routed experts on the busiest of ``ranks``, each of which keeps whole experts and sees all
+    tokens, as it does under tensor parallel attention."""
+    touched = busiest_touched(part.experts, part.top_k, rows, ranks)
+    return experts_s(
+        rows * part.top_k / ranks,
+        touched,
+        part.experts / ranks,
+        rows,
+        part.hidden,
+        part.width,
+        part.gated,
+        at.served.experts,
+        weight_bytes,
     )
 
 
@@ -225,7 +270,7 @@ def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chi
 
     def layer_s(kind):
         if kind.mixer is not None:
-            return mixing.sequence_s(kind.mixer, batch, prompt, tp, at.served.attention)
+            return mixing.sequence_s(kind.mixer, batch, prompt, tp, at.served.attention, at)
         heads, kv_heads = kind.heads / tp, kind.kv_heads / ops.minimum(tp, kind.kv_heads)
         width = 0.5 * (kind.qk_dim + kind.value_dim)
         return ops.choose(
@@ -322,6 +367,7 @@ def decode_step(
     all_reduce: str = "auto",
     weight_precision: str | Real | None = None,
     shares_reads: bool = True,
+    ep: Real = 1,
 ) -> StepTime:
     """One token for each of ``batch`` sequences with ``context`` tokens."""
     check.whole(tp=tp, batch=batch)
@@ -330,7 +376,7 @@ def decode_step(
     tp, batch, context = tp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():
         return StepTime(
-            products_s(size, batch, tp, stored_bytes(at, weight_precision), chip)
+            products_s(size, batch, tp, stored_bytes(at, weight_precision), chip, ep)
             + head_s(size, batch, tp, chip),
             attention_s(size, batch, context, tp, BYTES_PER_VALUE[kv_precision], chip, shares_reads),
             other_s(size, batch, tp, chip),
@@ -346,6 +392,7 @@ def prefill(
     prompt: Real,
     all_reduce: str = "auto",
     weight_precision: str | Real | None = None,
+    ep: Real = 1,
 ) -> StepTime:
     """The prompts of ``batch`` sequences at once, up to the first token of each."""
     check.whole(tp=tp, batch=batch, prompt=prompt)
@@ -353,7 +400,7 @@ def prefill(
     tp, rows, prompt = tp * 1.0, batch * prompt * 1.0, prompt * 1.0
     with check.trusted():
         return StepTime(
-            products_s(size, rows, tp, stored_bytes(at, weight_precision), chip)
+            products_s(size, rows, tp, stored_bytes(at, weight_precision), chip, ep)
             + head_s(size, batch * 1.0, tp, chip),
             prompt_attention_s(size, batch * 1.0, prompt, tp, chip),
             other_s(size, rows, tp, chip),
@@ -399,6 +446,11 @@ def cache_precision(at: Machine) -> str:
     return "bf16" if at.precision in NARROW else at.precision
 
 
+def server_kind(software: str, experts: bool) -> str:
+    """The class of served models that a program and a kind of model belong to; "all" without a program."""
+    return f"{software}, {'experts' if experts else 'dense'}" if software else "all"
+
+
 @dataclass(frozen=True)
 class Served(printing.Printed):
     """The latencies and throughput of a full batch of requests, and the memory it leaves."""
@@ -411,6 +463,7 @@ class Served(printing.Printed):
     decode: StepTime  # one token for every request
     largest_batch: int  # the largest batch whose cache fits beside the weights
     weight_bytes_per_gpu: float  # as stored
+    software: str = ""  # the program that runs it, where one is named
 
     @property
     def ttft_s(self) -> float:
@@ -449,17 +502,25 @@ class Served(printing.Printed):
         return self.serving.batch <= self.largest_batch
 
     @property
+    def kind(self) -> str:
+        """The class of runs from which its accuracy is taken: those of its program, dense or with experts."""
+        return server_kind(self.software, self.model.experts > 0)
+
+    @property
     def band_s(self) -> dict[str, tuple[float, float]]:
         """80 % bands of the latencies: the 10th and 90th percentile over published runs that were not used
         for fitting."""
-        low, high = bands.band("latency")
+        what = "latency" if self.software else bands.BARE
+        low, high = bands.band(what, self.kind)
+        if self.extrapolates:
+            low, high = bands.beyond(what, (low, high))
         asked = {"ttft_s": self.ttft_s, "time_per_output_token_s": self.time_per_output_token_s}
         return {name: (low * value, high * value) for name, value in asked.items()}
 
     @property
     def band_tokens_per_s(self) -> tuple[float, float]:
         """80 % band of the throughput, from the same runs."""
-        low, high = bands.band("throughput")
+        low, high = bands.band("throughput", self.kind)
         return low * self.tokens_per_s, high * self.tokens_per_s
 
     @property
@@ -505,13 +566,17 @@ class Served(printing.Printed):
             "prefill_time_s": _parts(self.prefill),
             "decode_time_s": _parts(self.decode),
             "all_reduce": s.all_reduce,
+            "ep": s.ep,
+            "software": self.software,
         }
 
 
 @printing.parts.register
 def _shown(found: Served) -> list[printing.Part]:
     """All figures, but for what is as usual."""
-    return [printing.beyond(found.as_dict(), {"pp": 1, "dp": 1, "all_reduce": "auto"})]
+    return [
+        printing.beyond(found.as_dict(), {"pp": 1, "dp": 1, "ep": 1, "software": "", "all_reduce": "auto"})
+    ]
 
 
 def infer(model: Model, at: Machine, serving: Serving) -> Served:
@@ -522,10 +587,10 @@ def infer(model: Model, at: Machine, serving: Serving) -> Served:
     """
     require_servable(model, serving)
     s = serving
-    first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision)
-    together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision)
+    first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision, s.ep)
+    together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision, s.ep)
     context = s.prompt + s.output / 2.0
-    how = s.kv_precision, s.all_reduce, s.weight_precision, s.shares_reads
+    how = s.kv_precision, s.all_reduce, s.weight_precision, s.shares_reads, s.ep
     each = decode_step(model, at, s.tp, s.batch, context, *how)
     weights = weight_bytes_per_gpu(model, at, s.tp, s.weight_precision)
     return Served(model, at, s, together, first, each, largest_batch(model, at, s), weights)

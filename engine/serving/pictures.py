@@ -8,53 +8,27 @@ MLP. That is our count: 57 runs of 0.19 (``serving/profiled.py``) hold it only w
 than the tower, and 2.51 GiB of an older release (vllm-project/vllm issue 16570) are 1.5 times of it. So a
 verdict that half or twice as much would turn is none.
 
-Widths of towers are those of the checkpoints' config.json; the most tokens of a picture are from memory
-(16,384 for the Qwen models, whose largest picture is 12.8 or 16.8 million pixels; 256 for Gemma 3; 2,448 for
-Llama 4).
+Widths of towers are those of the checkpoints' config.json, and stand in the catalogue; the most tokens of a
+picture are from memory (16,384 for the Qwen models, whose largest picture is 12.8 or 16.8 million pixels; 256
+for Gemma 3; 2,448 for Llama 4).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from engine.base.types import Real
+
+if TYPE_CHECKING:
+    from engine.catalog.towers import Tower
 
 OFF = 2.0  # that the count may be off by, either way
 VALUE, ROTATED = 2.0, 4.0  # bytes of an activation, and of what is rotated
 STREAMS = 4.0
 
 
-class Tower(NamedTuple):
-    """A tower that reads pictures."""
-
-    hidden: int
-    width: int  # of its MLP
-    gated: bool
-    merged: int  # patches that become one token
-    most: int  # tokens of the largest picture
-    patch: int = 16  # pixels of a patch's side
-    outputs: int = 1  # that are kept for each token: its own, and those of some layers below
-    left_out: int = 0  # parameters that the catalogue's entry lacks
-
-
-# the beginning of a key of the catalogue -> its tower
-TOWERS = {
-    "qwen2.5-vl": Tower(1280, 3420, True, 4, 16384, 14),
-    "qwen3-vl-4b": Tower(1024, 4096, False, 4, 16384, 16, 4),
-    "qwen3-vl": Tower(1152, 4304, False, 4, 16384, 16, 4),
-    "qwen3.5": Tower(1152, 4304, False, 4, 16384, 16),
-    "gemma3-4b": Tower(1152, 4304, False, 16, 256, 14),
-    "gemma3-12b": Tower(1152, 4304, False, 16, 256, 14, 1, 421_288_560),
-    "gemma3-27b": Tower(1152, 4304, False, 16, 256, 14, 1, 423_060_336),
-    "llama4": Tower(1408, 5632, False, 4, 2448, 14),
-}
 # models whose towers read in another way, of which nothing is counted here
 OTHERS = {"llama3.2-11b-vision": "eight layers attend to the pictures of all requests at once"}
-
-
-def tower_of(key: str) -> Tower | None:
-    """The tower of one of the catalogue's models, if it has one that is known here."""
-    return next((tower for begin, tower in TOWERS.items() if key.startswith(begin)), None)
 
 
 def tokens(tower: Tower, step: Real, pixels: Real) -> Real:

@@ -7,7 +7,7 @@ context and data ranks of a stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,66 +19,24 @@ from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.catalog.software import TrainingSoftware
-from engine.mechanism import adapters, compute, flops, memory, offload
-from engine.mechanism.adapters import Adapter
-from engine.mechanism.experts import IMBALANCE
+from engine.mechanism import adapters, compute, flops, memory, offload, seeing
 from engine.mechanism.interconnect import Wires, wires
-from engine.mechanism.matmul import Chip, chip
+from engine.mechanism.matmul import Chip, chip, supported_precision
 from engine.mechanism.memory import BY_MODULE, FULL, NO_RECOMPUTE, SELECTIVE, recompute_of
 from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.mechanism.shape import shape
 from engine.step import legality
 from engine.step.legality import Facts, divisors
 from engine.step.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
+from engine.step.training_job import Job, whole
 
 if TYPE_CHECKING:
     from engine.calibration.constants import Calibration
-    from engine.catalog.models import Model
 
 DEFAULT_RECIPE = "bf16-adam"
 PRECISIONS = legality.TRAINED
 LEAST_NIC_BYTES_PER_S = 1e7  # a tenth of Gigabit Ethernet: a smaller number is probably in another unit
-
-
-@dataclass(frozen=True)
-class Job:
-    """The work of a step, and the software that does it.
-
-    ``global_batch`` sequences of ``seq`` tokens. ``recipe`` says how many bytes each parameter's state takes
-    (16, bf16 with Adam, unless given). ``software`` is what the program does beside the model: a key of the
-    catalogue, or one that ``engine.software`` gave, with what you change in it. ``imbalance`` is the fullest
-    expert rank's load over the mean. ``mtp`` multi-token prediction modules add a layer, a projection and a
-    loss each. With an ``adapter`` (LoRA) the model is frozen, and the recipe's bytes are the adapter's.
-
-    >>> recipe = engine.recipe("fp8-lm")
-    >>> mine = engine.software("megatron-core-0.8", loss="fused")
-    >>> job = engine.Job(1024, 8192, recipe=recipe, software=mine)
-    >>> job.recipe.bytes_per_param
-    """
-
-    global_batch: int  # sequences
-    seq: int  # tokens of each
-    recipe: Recipe | None = None  # bytes of state; bf16 mixed Adam (16 bytes) unless given
-    software: TrainingSoftware = field(default_factory=catalog.modern)  # or the key of one
-    imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
-    mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
-    adapter: Adapter | None = None  # what alone is trained; None for the whole model
-
-    def __post_init__(self) -> None:
-        if isinstance(self.software, str):
-            object.__setattr__(self, "software", catalog.training_software(self.software))
-        _whole("global_batch", self.global_batch)
-        _whole("seq", self.seq)
-        _whole("mtp", self.mtp, 0)
-        if not isinstance(self.software, TrainingSoftware):
-            raise ValueError(f"software must be a program that trains, or its key, got {self.software!r}")
-        check.between(1, 1000, imbalance=self.imbalance)
-        if self.adapter is not None:
-            if not isinstance(self.adapter, Adapter):
-                raise ValueError(f"adapter must be an engine.Adapter, or None, got {self.adapter!r}")
-            if self.mtp:
-                raise ValueError(f"mtp must be 0 with an adapter, got {self.mtp}")
 
 
 @dataclass(frozen=True)
@@ -117,9 +75,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         for name in ("gpus", "tp", "pp", "cp", "ep", "micro_batch", "interleave", "expert_tp"):
-            _whole(name, getattr(self, name))
+            whole(name, getattr(self, name))
         for name in ("zero", "shard", "recompute_layers", "first_layers", "last_layers"):
-            _whole(name, getattr(self, name), 0)
+            whole(name, getattr(self, name), 0)
         if self.zero > 3:
             raise ValueError(f"zero must be one of 0, 1, 2, 3; got {self.zero!r}")
 
@@ -156,10 +114,12 @@ class Machine:
         nic_bytes_per_s: float | None = None,
         oversubscription: float = 1.0,
     ) -> Machine:
-        """A GPU of the catalogue (or its key), in a node and behind NICs of your choice.
+        """A GPU of the catalogue (or its key), or your own, in a node and behind NICs of your choice.
 
-        ``nic_bytes_per_s`` is one way and per GPU; ``oversubscription`` 2 halves what the network between
-        nodes carries. A precision for which the GPU has no units is a ValueError.
+        Your own is one of the catalogue with other figures (``replace(engine.gpu("h100-sxm"), tdp_w=500.0)``)
+        and reaches the same shares of its peaks. ``nic_bytes_per_s`` is one way and per GPU;
+        ``oversubscription`` 2 halves what the network between nodes carries. A precision for which the GPU
+        has no units is a ValueError.
 
         >>> machine = engine.Machine.of("h100-sxm", precision="fp8")
         >>> machine.peak_flops_per_s, machine.chip.matmul_flops_per_s
@@ -170,7 +130,7 @@ class Machine:
                 f"nic_bytes_per_s must be at least {LEAST_NIC_BYTES_PER_S:,.0f} bytes a second (a NIC of "
                 f"400 Gb/s has 50,000,000,000), got {nic_bytes_per_s:g}"
             )
-        return machine(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+        return of_gpu(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -204,13 +164,36 @@ def machine(
     )
 
 
+def of_gpu(
+    gpu: Gpu,
+    precision: str = "bf16",
+    gpus_per_node: int | None = None,
+    nic_bytes_per_s: float | None = None,
+    oversubscription: float = 1.0,
+) -> Machine:
+    """A GPU of the catalogue, or one's own, in one precision. One's own reaches the same shares of its peaks
+    as the GPU whose key it has, and less under a lower power limit."""
+    if gpu.key not in catalog.all_gpus():
+        raise ValueError(f"gpu must have the key of a GPU of the catalogue that it is like, got {gpu.key!r}")
+    like = catalog.gpu(gpu.key)
+    if gpu == like:
+        return machine(gpu, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+    gpu.peak_flops_per_s(precision)
+    peak = supported_precision(like, precision)
+    faster = getattr(gpu, f"{peak}_flops_per_s") / getattr(like, f"{peak}_flops_per_s")
+    wider = gpu.hbm_bytes_per_s / like.hbm_bytes_per_s
+    held = chip(replace(like, tdp_w=gpu.tdp_w), precision)
+    net = wires(
+        like,
+        gpus_per_node or gpu.gpus_per_node,
+        nic_bytes_per_s or gpu.nic_bytes_per_s,
+        oversubscription,
+        link_bytes_per_s=gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None,
+    )
+    return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
+
+
 # -- legality ------------------------------------------------------------------------------------------------
-def _whole(name: str, value, at_least: int = 1) -> None:
-    """Like ``check.whole``, but for one Python int and ten times as fast."""
-    if value.__class__ is not int or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
-
-
 def require_legal(model: Model, job: Job, layout: Layout) -> None:
     """ValueError with the reason and the nearest legal values if the layout cannot be built."""
     a = layout
@@ -222,6 +205,8 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
     legality.require_mixers(model, a.tp, a.cp)
     if job.adapter:
         adapters.require(model, job.adapter)
+    if job.pictures:
+        seeing.require(model, job.pictures, job.seq, {"tp": a.tp, "pp": a.pp, "cp": a.cp})
     _require_one_name(a)
     if a.shard:
         _require_copies(model, a)
@@ -320,8 +305,11 @@ class Estimate(printing.Printed):
     @property
     def band_s(self) -> tuple[float, float]:
         """An 80 % band of the step time: the 10th and 90th percentile over published runs of this GPU's
-        generation that were not used for fitting; over all generations where there are too few."""
+        generation that were not used for fitting; over all generations where there are too few, and wider
+        where something lies outside of them (but an MFU that none reached, which takes long to find)."""
         low, high = bands.step(self.at.gpu.key, self.model.experts > 0)
+        if self._outside():
+            low, high = bands.beyond("step", (low, high))
         step_s = self.terms.step_s
         return step_s * low, step_s * high
 
@@ -336,9 +324,17 @@ class Estimate(printing.Printed):
     def extrapolates(self) -> tuple[str, ...]:
         """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
         generation was measured, ``mfu`` where none reached as much."""
+        outside = self._outside()
+        seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
+        if seen and self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
+            outside.append("mfu")
+        return tuple(outside)
+
+    def _outside(self) -> list[str]:
+        """What ``extrapolates`` names, but for the MFU."""
         seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
         if not seen:
-            return ("gpu",)
+            return ["gpu"]
         a = self.layout
         outside = [name for name in bands.SPANS if not seen[name][0] <= getattr(a, name) <= seen[name][1]]
         if self.at.precision not in seen["precision"]:
@@ -349,11 +345,11 @@ class Estimate(printing.Printed):
             outside.append("offload")
         if self.job.adapter:
             outside.append("adapter")
-        if self.model.mixes:  # linear attention and its like, whose kernels were not measured
+        if self.job.pictures:
+            outside.append("pictures")
+        if self.model.mixes and models.has_untimed(self.model):  # kernels of which no timing was found
             outside.append("attention")
-        if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
-            outside.append("mfu")
-        return tuple(outside)
+        return outside
 
     @property
     def fits(self) -> bool:
@@ -383,7 +379,14 @@ class Estimate(printing.Printed):
         found = float(flops.training_flops_per_token(size, float(self.job.seq), causal))
         if self.job.adapter:
             found -= float(adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params))
-        return found
+        return found + self._seen_flops_per_token
+
+    @property
+    def _seen_flops_per_token(self) -> float:
+        """FLOPs of the tower that reads pictures, shared among all tokens."""
+        if not self.job.pictures:
+            return 0.0
+        return float(seeing.flops_per_sequence(self.model, self.job.pictures)) / self.job.seq
 
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
         """Model FLOPs per GPU and second, counting causal attention as causal or over the whole sequence
@@ -428,7 +431,8 @@ class Estimate(printing.Printed):
             hardware = hardware - adapters.saved_flops_per_token(size, self.job.adapter, size.matmul_params)
         if self.job.mtp:
             hardware = hardware + self.job.mtp * flops.mtp_flops_per_token(size, seq, causal)
-        return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+        hardware = float(hardware) + self._seen_flops_per_token
+        return hardware * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
 
     @property
     def time_s(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ reaches the same shares of its peak figures as the H100 SXM, since it has not be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -16,9 +16,6 @@ import numpy as np
 from engine import catalog
 from engine.base import ops
 from engine.base.types import Real
-from engine.calibration.attention import Decode, Latent, Prefill
-from engine.calibration.grouped import GroupedRates
-from engine.calibration.products import Gemm, Quantise
 from engine.catalog import files
 from engine.catalog.config_json import BOUNDS
 from engine.catalog.hardware import Gpu
@@ -34,8 +31,9 @@ from engine.catalog.models import (
     sizes_of,
 )
 from engine.mechanism.interconnect import Wires, wires
-from engine.mechanism.matmul import Chip, ServingKernels, chip, supported_precision
+from engine.mechanism.matmul import Chip, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.step import layout as layouts
 from engine.step.layout import Machine
 
@@ -211,79 +209,12 @@ def gpu_from_file(path: str | Path) -> Gpu:
 
 
 def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Machine:
-    """A GPU of the catalogue, or one's own, in one precision. One's own reaches the same shares of its peaks
-    as the GPU that it is ``like``, and less under a lower power limit. ``net`` are the wires around it, if
-    they are known."""
-    like = catalog.gpu(gpu.key)
-    if gpu == like:
-        found = layouts.machine(gpu, precision)
-        return found if net is None else replace(found, wires=net)
-    gpu.peak_flops_per_s(precision)
-    peak = supported_precision(like, precision)
-    faster = getattr(gpu, f"{peak}_flops_per_s") / getattr(like, f"{peak}_flops_per_s")
-    wider = gpu.hbm_bytes_per_s / like.hbm_bytes_per_s
-    if net is None:
-        own = gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None
-        net = wires(like, gpu.gpus_per_node, gpu.nic_bytes_per_s, link_bytes_per_s=own)
-    held = chip(replace(like, tdp_w=gpu.tdp_w), precision)
-    return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
-
-
-# which fields of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth
-FASTER, WIDER = (
-    {"flops_per_s"},
-    {
-        "memory_bytes_per_s",
-        "permute_bytes_per_s",
-        "token_bytes_per_s",
-        "walk_bytes_per_s",
-        "write_bytes_per_s",
-    },
-)
-
-
-def _scaled(kind, rates, faster: Real, wider: Real):
-    """The rates of one kind of kernel, multiplied by ``faster`` or ``wider``. The chip may be a symbol."""
-    scaled = {field.name: getattr(rates, field.name) for field in fields(kind)}
-    for names, times in ((FASTER, faster), (WIDER, wider)):
-        scaled |= {name: _times(value, times) for name, value in scaled.items() if name in names}
-    return kind(**scaled)
-
-
-def _times(rate, times: Real):
-    return tuple(each * times for each in rate) if isinstance(rate, tuple) else rate * times
+    """A GPU of the catalogue, or one's own (``layout.of_gpu``); ``net`` are the wires around it, if they are
+    known."""
+    found = layouts.of_gpu(gpu, precision)
+    return found if net is None else replace(found, wires=net)
 
 
 def faster(at: Machine, times: Real) -> Machine:
     """The machine with ``times`` times the arithmetic, and nothing else faster."""
     return replace(at, chip=scaled_chip(at.chip, faster=times))
-
-
-def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
-    """The chip with ``faster`` times the arithmetic and ``wider`` times the memory bandwidth."""
-    return Chip(
-        at.matmul_flops_per_s * faster,
-        at.memory_bytes_per_s * wider,
-        at.operand_bytes,
-        at.wide_bytes,
-        at.casts,
-        at.launch_s,
-        at.issue_s,
-        _scaled(Gemm, at.product, faster, wider),
-        _scaled(Gemm, at.wide, faster, wider),
-        _scaled(Prefill, at.attention, faster, wider),
-        _scaled(Prefill, at.narrow_attention, faster, wider),
-        _scaled(Prefill, at.flash_2, faster, wider),
-        _scaled(Decode, at.decode, faster, wider),
-        _scaled(Decode, at.narrow_decode, faster, wider),
-        _scaled(Latent, at.latent, faster, wider),
-        _scaled(Latent, at.latent_prefill, faster, wider),
-        _scaled(GroupedRates, at.experts, faster, wider),
-        _scaled(Quantise, at.quantise, faster, wider),
-        ServingKernels(
-            _scaled(Gemm, at.served.product, faster, wider),
-            _scaled(Gemm, at.served.wide, faster, wider),
-            _scaled(GroupedRates, at.served.experts, faster, wider),
-            _scaled(Prefill, at.served.attention, faster, wider),
-        ),
-    )

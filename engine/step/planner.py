@@ -15,6 +15,7 @@ from engine.base.types import Real, Truth
 from engine.catalog.hardware import Gpu
 from engine.mechanism import flops
 from engine.mechanism.memory import RECOMPUTE
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.mechanism.shape import shape
 from engine.mechanism.wires import scaled
 from engine.step import cloud, search
@@ -32,7 +33,6 @@ from engine.step.cases import (
 )
 from engine.step.constraints import AxisLimits, Constraints, of_limits
 from engine.step.layout import Job, Layout, Machine
-from engine.step.own import scaled_chip
 from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, layouts_of, ranked
 
 

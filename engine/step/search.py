@@ -220,7 +220,10 @@ def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:
     heads = [kind.heads for _, kind in models.attentions(model) if not models.is_mixer(kind) or kind.matrices]
     seq = 1 if models.has_mixers(model) else job.seq  # no sequence is cut that a state runs through
     found = legal_splits(gpus, job.global_batch, seq, heads, model.depth, model.experts, math.inf)
-    return [Degrees(*each) for each in zip(*found.values())]
+    splits = [Degrees(*each) for each in zip(*found.values())]
+    if job.pictures:  # each GPU has the whole tower
+        splits = [each for each in splits if each.tp * each.pp * each.cp == 1]
+    return splits
 
 
 def schedules(model: Model, stages: set[int]) -> list[tuple[str, int]]:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
 from engine.base.types import Real
-from engine.mechanism import adapters, compute, experts, memory, optimizers, pipeline, sequence, sharding
+from engine.mechanism import (
+    adapters,
+    compute,
+    experts,
+    memory,
+    optimizers,
+    pipeline,
+    seeing,
+    sequence,
+    sharding,
+)
 from engine.mechanism.interconnect import (
     all_gather_s,
     all_reduce_s,
@@ -28,13 +38,14 @@ if TYPE_CHECKING:
     from engine.mechanism.matmul import Chip
     from engine.mechanism.offload import Offload
     from engine.mechanism.shape import Routed, Shape
-    from engine.step.layout import Job
+    from engine.step.training_job import Job
 
 # Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
 # their fp32 copies, and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see
 # engine/validation/published); the same for all its rows.
 FLAT_BUFFERS_BYTES = 12e9
 
+LIVE_PARAMS = 1e9  # that DeepSpeed's stage 3 keeps gathered (stage3_max_live_parameters, its default)
 
 # remembered, because all layouts that cut a layer alike get the same values, whatever their pipeline and data
 # ranks are
@@ -182,6 +193,9 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
             shape, job.adapter, at, a, tokens, job.imbalance, forward_s, backward_s - weight_gradient_s
         )
     head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, by.loss, by.loss_chunks, *frozen)
+    if job.pictures:  # the tower comes before the layers, and with one stage nothing but the sum matters
+        seen = seeing.tower_s(shape, job.pictures, tokens * a.cp / a.seq, at)
+        head_f, head_b = head_f + seen.forward_s, head_b + seen.backward_s
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
@@ -527,18 +541,35 @@ class Stages:
     # of an optimizer of whole matrices, master copy and moments of each stage: if every data rank keeps all,
     # and if the ranks share them
     of_matrices: tuple[tuple[Real, Real], ...] = ()
+    frees: bool = False  # gradients come into being backward, and the moments of a step are told apart
+    apart_bytes: Real = 0.0  # of streams that communicate, where weights are sharded
+    ends: Any = None  # of Ends, where they are
+    micro_batches: Real = 1.0
 
     def held(
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
     ) -> list[tuple[Real, Real, Real, Real]]:
         """Bytes of the three stages under a ZeRO stage, in the order of StageBytes. If the optimizer is on
-        the host, weights and gradients still stay here, unless they are moved, too."""
+        the host, weights and gradients still stay here, unless they are moved, too.
+
+        Where gradients are freed after a step, the fullest of its moments counts: the loss, with its logits
+        and the gathered output layer; the first layer of the backward pass, with what it rebuilds and
+        gathers; its end, when all gradients are there and no activations. With a single micro-batch there are
+        no gradients before. Gradients are listed whole, and activations as what comes on top of them. What
+        other streams than the default one take counts at any moment, gradients that are summed over ranks
+        included: PyTorch's allocator has a pool for each stream, and gives none of it to another.
+        """
         weight_bytes = recipe.weight_bytes * plan.weight_copies
         on_host = offload and offload.gradients
         gradient_bytes = 0.0 if on_host else recipe.gradient_bytes * plan.weight_copies
         optimizer_bytes = 0.0 if offload and offload.optimizer else recipe.optimizer_bytes
         weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
-        working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
+        gathered = ops.where(weights, self.gathered_bytes, 0.0)
+        at_loss, apart = 0.0, 0.0
+        if self.ends:
+            gathered = gathered + ops.where(weights, self.ends.at_layers, 0.0)
+            at_loss = ops.where(weights, self.ends.at_loss, 0.0)
+            apart = ops.where(weights, self.apart_bytes, 0.0)
         found = []
         for one in (self.first, self.second, self.last):
             whole, sharded, kept_bytes, sent_bytes, logits_bytes, frozen, frozen_sharded = one
@@ -547,11 +578,22 @@ class Stages:
                 held_weights = held_weights + ops.where(weights, frozen_sharded, frozen) * plan.weight_copies
             if offload and offload.parameters:  # the host has what is sharded
                 held_weights = ops.where(weights, 0.0, held_weights)
+            held_gradients = ops.where(gradients, sharded, whole) * gradient_bytes
+            activations = kept_bytes + (self.working_bytes + gathered + sent_bytes + logits_bytes)
+            if self.ends:
+                lost = ops.where(logits_bytes > 0.0, logits_bytes + at_loss, 0.0)
+                stays = kept_bytes + sent_bytes + apart
+                layer = self.working_bytes + gathered
+                activations = stays + self.working_bytes + ops.maximum(lost, gathered)
+                if self.frees:
+                    activations = stays + ops.maximum(lost, layer)
+                    once = ops.maximum(activations - held_gradients, layer)
+                    activations = ops.where(optimizer | (self.micro_batches > 1.0), activations, once)
             held = (
                 held_weights,
-                ops.where(gradients, sharded, whole) * gradient_bytes,
+                held_gradients,
                 ops.where(optimizer, sharded, whole) * optimizer_bytes,
-                kept_bytes + (working_bytes + sent_bytes + logits_bytes),
+                activations,
             )
             found.append(held)
         if self.of_matrices:
@@ -613,15 +655,14 @@ def stages(
     if a.modules:
         by_module = a.recompute == memory.BY_MODULE
         working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
+    if by.written_out:
+        working = working + passing_bytes(shape, a, tokens)
     expert_ranks = a.ep * a.expert_tp
-    layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
-    gathered = 2.0 * recipe.weight_bytes * layer_params
     if job.adapter:
-        of_the_layer = adapted(shape, job.adapter, a, 1.0, 0.0)
-        gathered = 2.0 * (recipe.weight_bytes * of_the_layer.params + of_the_layer.frozen_bytes)
         working = working + adapters.unpacked_bytes(shape, job.adapter, a.tp)
     own = by.kernels != "library"
-    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, by.loss, by.loss_chunks, own)
+    how = by.loss, by.loss_chunks, own, by.kernels == "compiled"
+    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, *how)
     if by.loss_share != 1.0:
         logits = by.loss_share * logits
     first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
@@ -644,6 +685,11 @@ def stages(
         first_params = ops.where(both_ways, params, first_params)
         last_params = ops.where(both_ways, params, last_params)
         first_logits = ops.where(both_ways, logits, first_logits)
+    seen_bytes = 0.0
+    if job.pictures:
+        first_logits = first_logits + seeing.kept_bytes(shape, job.pictures, a.micro_batch)
+        joining = joining + (seeing.params(shape) if job.pictures.trained else 0.0)
+        seen_bytes = 0.0 if job.pictures.trained else 2.0 * seeing.params(shape)
     first_params = ops.where(alone, shape.embedding_params + shape.head_params + joining, first_params)
     group = pipeline.first_group(a.pp, micro_batches)
     shard, expert_shard = shards(a)
@@ -667,6 +713,9 @@ def stages(
             mine = adapted(shape, job.adapter, a, layers, params)
             dense, routed = mine.dense, mine.routed
             frozen = mine.frozen_bytes, mine.frozen_dense / shard + mine.frozen_routed / expert_shard
+        if job.pictures:
+            whole, cut = frozen or (0.0, 0.0)
+            frozen = whole + seen_bytes, cut + seen_bytes / shard
         if recipe.matrices is not None:
             cut = optimizers.Cut(layers, a.tp, a.expert_tp, a.ep, shard, expert_shard)
             how = by.joins_gate, by.matrices == "parts"
@@ -681,7 +730,80 @@ def stages(
                 *frozen,
             )
         )
-    return Stages(found[0], found[1], found[2], working, gathered, of_matrices)
+    of_a_layer, apart, ends = gathered(shape, job, recipe, a)
+    return Stages(
+        found[0],
+        found[1],
+        found[2],
+        working,
+        of_a_layer,
+        of_matrices,
+        by.frees_gradients,
+        apart,
+        ends,
+        micro_batches,
+    )
+
+
+def passing_bytes(shape: Shape, a: Axes, tokens: Real) -> Real:
+    """Gradients in an average layer's backward pass (``memory.passing_per_token``)."""
+    found = 0.0
+    for block, share in enumerate(shape.block_shares):
+        found = found + share * memory.passing_per_token(shape, block)
+    return found * tokens / a.tp
+
+
+class Ends(NamedTuple):
+    """Bytes of embedding and output layer that are gathered if they are sharded: while the loss is computed,
+    and while layers are."""
+
+    at_loss: Real
+    at_layers: Real
+
+
+class GatheredWeights(NamedTuple):
+    """Bytes that are on a GPU while a layer is computed whose weights ZeRO 3 shards."""
+
+    layer: Real  # where it is computed: its weights, and its gradients
+    apart: Real  # in streams that communicate, whose memory PyTorch's allocator keeps apart
+    ends: Ends | None
+
+
+def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> GatheredWeights:
+    """What is gathered and summed, by the software.
+
+    FSDP with a weight each gathers a layer into a buffer and copies it from there, and gathers the next one
+    meanwhile; it copies gradients to sum them, in fp32 where it sums so, and frees the copy of the layer
+    before once its sum is there (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py). With flat units
+    nothing is copied. DeepSpeed keeps LIVE_PARAMS, or the layer if that has more. Other software counts two
+    layers. The output layer is gathered for the loss; with ``gathers_ends`` it stays, with the embedding and
+    its gradients, until the backward pass ends.
+    """
+    by, alone = job.software, a.pp == 1.0
+    trained = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)
+    weight_bytes = end_bytes = sharding.weight_bytes(recipe)
+    two_layers = 2.0 * recipe.weight_bytes * trained
+    if job.adapter:
+        mine = adapted(shape, job.adapter, a, 1.0, 0.0)
+        two_layers = 2.0 * (recipe.weight_bytes * mine.params + mine.frozen_bytes)
+        end_bytes, trained = job.adapter.rest_bytes, mine.params
+    if not by.fsdp and not by.frees_gradients:
+        return GatheredWeights(two_layers, 0.0, None)
+    gradients = weight_bytes * trained
+    if by.fsdp == "each":
+        summed = 4.0 * trained if by.reduces_wide else gradients
+        layer, apart = two_layers / 2.0 + gradients, two_layers + summed
+    elif by.fsdp:
+        layer, apart = gradients, two_layers
+    else:
+        live = ops.minimum(LIVE_PARAMS, shape.total_params / (a.tp * a.pp))
+        layer, apart = gradients, ops.maximum(two_layers / 2.0, live * end_bytes)
+    head = shape.last_stage_params / a.tp
+    if not by.gathers_ends:
+        return GatheredWeights(layer, apart, Ends(end_bytes * head, 0.0))
+    both = ops.where(alone, shape.embedding_params + shape.head_params, shape.last_stage_params) / a.tp
+    sums = 0.0 if job.adapter else weight_bytes * head
+    return GatheredWeights(layer, apart, Ends(end_bytes * both, end_bytes * both + sums))
 
 
 class Adapted(NamedTuple):
@@ -748,6 +870,7 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
             by.saves_fp8,
             by.weighs_early,
             job.adapter,
+            by.written_out,
         )
         kept = kept + share * stored
         if a.modules:
@@ -762,6 +885,7 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
                 by.saves_fp8,
                 by.weighs_early,
                 job.adapter,
+                by.written_out,
             )
             kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
     return (kept + gathered_per_token(shape, job, a, recompute)) * tokens

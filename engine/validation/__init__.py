@@ -20,7 +20,7 @@ from engine.calibration import DEFAULT
 from engine.calibration.attention import fused_s
 from engine.catalog import models
 from engine.catalog.models import Model, described
-from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
+from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, mixing, reliability
 from engine.one_gpu import capture
 from engine.serving import inference, server_software, wide
 from engine.step import layout
@@ -180,6 +180,15 @@ def attention(case: dict, calibration: Calibration = DEFAULT) -> dict:
     return {"flops_per_s": counted / forward_s / (1.0 + compute.BACKWARD_OF_FLASH * case["backward"])}
 
 
+def mixer(case: dict, calibration: Calibration = DEFAULT) -> dict:
+    """The forward time of linear attention, or of a state space, over whole sequences."""
+    at = layout.machine(catalog.gpu(case["gpu"]), "bf16", calibration=calibration).chip
+    group = {"count": 1, "attention": case["attention"], "mlp": {"kind": "dense", "width": 1}}
+    kind = models.group_from(1, group).attention
+    asked = float(case["sequences"]), float(case["seq"]), 1.0
+    return {"time_s": mixing.sequence_s(kind, *asked, at.attention, at)}
+
+
 def token(case: dict, calibration: Calibration = DEFAULT) -> dict:
     """A pass of a model on one GPU whose kernels are issued one by one, or replayed from a graph."""
     of, on = catalog.model(case["catalog_model"]), catalog.gpu(case["gpu"])
@@ -264,6 +273,7 @@ KINDS = {
     "serving": serving,
     "wide": spread,
     "attention": attention,
+    "mixer": mixer,
     "stream": stream,
     "token": token,
     "zero": zero,

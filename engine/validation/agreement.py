@@ -47,13 +47,19 @@ SORTS = {
     "throughput": Sort("serving throughputs", "count", "in tokens/s", True),
     "passes": Sort("passes, eager and from a graph", "seconds", "", True),
     "rates": Sort("attention and FLOP rates", "flops_per_s", "", True),
-    "streams": Sort("streaming kernels", "seconds", "", True),
+    "streams": Sort("streaming kernels, linear attention", "seconds", "", True),
     "counted": Sort("what is counted, not measured", "real", "in s, B, FLOP or parameters", False),
 }
 KEYS = list(SORTS)
 GROUPS = ("all", "foreign", "fitting")  # every group; groups without fitted rows; groups with some
 STEP = {"step_s": "steps", "total_bytes": "memory", "model_flops_per_gpu_per_s": "rates"}
-KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams", "token": "passes"}
+KINDS = {
+    "collective": "collectives",
+    "attention": "rates",
+    "stream": "streams",
+    "token": "passes",
+    "mixer": "streams",
+}
 WRITTEN = {"parameters": "params", "active_parameters": "params", "flops": "flops", "wasted": "percent"}
 PER_S = {"tokens_per_s": " tokens/s", "tokens_per_s_per_gpu": " tokens/s for each GPU", "days": " days"}
 

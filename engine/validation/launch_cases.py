@@ -18,11 +18,12 @@ from engine.launch.verdict import GIB, check_launch
 PLACE = Path(__file__).parent / "published" / "launches.toml"
 STRANGERS = PLACE.with_name("strangers.toml")
 # GPUs that are in no catalogue, by what they are like and what differs: torchtitan's H100s have 96 GB of
-# HBM2e at 2.4 TB/s and are held to 500 W; an RTX 3070 has 8 GB
-LIKE = {"h100-96": "h100-sxm", "rtx3070": "rtx3090"}
+# HBM2e at 2.4 TB/s and are held to 500 W; an RTX 3070 has 8 GB; the A100 40 GB is a PCIe card as well
+LIKE = {"h100-96": "h100-sxm", "rtx3070": "rtx3090", "a100-40-pcie": "a100-40"}
 OWN = {
     "h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12, "tdp_w": 500.0},
     "rtx3070": {"hbm_bytes": 8.59e9, "hbm_bytes_per_s": 448e9},
+    "a100-40-pcie": {"hbm_bytes": 42.3e9, "link_bytes_per_s": 31.5e9},
 }
 
 
@@ -121,6 +122,9 @@ def by_framework() -> list[tuple[str, list[JudgedLaunch]]]:
 def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
     found = check_launch(case["texts"], gpu_of(case), case["gpus"], ())
     memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
+    ours = found.total_bytes
+    if case.get("counts") == "allocated":  # by PyTorch, without what lies outside of its tensors
+        ours = ours - (found.parts or {}).get("overhead", 0.0)
     return JudgedLaunch(
         name,
         frameworks()[found.launch.framework].name if found.launch else "",
@@ -128,7 +132,7 @@ def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
         case["outcome"],
         found.ends,
         memory,
-        found.total_bytes / GIB if memory else 0.0,
+        ours / GIB if memory else 0.0,
         cache,
         found.room.tokens if cache and found.room else 0,
         case.get("why", case.get("cause", "")).strip(),

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 
@@ -30,18 +29,18 @@ from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import TrainingSoftware, overlaps
 from engine.mechanism import interconnect, memory
+from engine.serving import inference
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
-from engine.validation import served_runs, traced_runs
+from engine.validation import served_runs, served_steps, traced_runs
 from engine.validation.served_runs import ServedRun
 
 TABLE = "training_runs.csv"
 FEWEST = 12  # minimum number of runs for a separate band
 TAIL = 0.1  # the share of the runs that an 80 % band leaves out on either side
-TAILS = tuple(part / 100.0 for part in range(1, 11))  # shares to try; the one that holds best is used
-HOLDS = 0.8
-FOLDS = 5  # each run is checked against the band made from the four fifths it is not in
-COMMON = 5.0  # the weight of the common band in the band of a class, in runs
+HOLDS = 0.8  # … and what it must hold for on families that it was not made from
+WIDER = tuple(1.0 + part / 20.0 for part in range(61))  # factors to try, up to 4
+COMMON = 3.0  # the weight of the common band in the band of a class, in families
 # The table's name for a number format, and the format of the matrix products in the engine
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 ROWWISE = "fp8-rowwise"  # one scale for each row: separate kernels compute it
@@ -80,11 +79,14 @@ class NotModelled(ValueError):
     """A run uses something that the engine does not model, or its source leaves something open."""
 
 
+BARE = bands.BARE
+
+
 @dataclass(frozen=True)
 class JudgedRun:
     """One row: what was run, and the ratio of measured to predicted."""
 
-    what: str  # step, memory, latency, throughput, collective
+    what: str  # step, memory, latency, throughput, collective, or BARE
     kind: str  # the class whose band it belongs to
     family: str
     axes: dict[str, str]
@@ -98,10 +100,10 @@ class JudgedRun:
     )
 
     @property
-    def layout(self) -> str:
-        """The source, the job and the layout of a run. Runs that agree in all of these go into the same
-        fifth, so that a repeated run is never both in a band and checked against it."""
-        return f"{self.family} {sorted(self.axes.items())}"
+    def stranger(self) -> tuple[str, str]:
+        """The source and the model of a run: what is left out together when a band is checked, since the runs
+        of one source on one model are wrong in the same way."""
+        return self.family, self.said.model.key if self.said else ""
 
 
 @dataclass
@@ -112,6 +114,7 @@ class JudgedRuns:
     served: list[ServedRun] = field(default_factory=list)
     traced: dict[str, dict] = field(default_factory=dict)
     refused: Counter = field(default_factory=Counter)
+    times: dict[str, float] = field(default_factory=dict)  # of a server's program, fitted on all its rows
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -337,6 +340,8 @@ def of_cases(found: JudgedRuns) -> None:
                     "experts": "yes" if validation.model_of(case).experts else "no",
                 }
                 found.runs.append(JudgedRun(what, "all", row.group, axes, ratio, row.fitted))
+                if what == "latency" and not case.get("software"):
+                    found.runs.append(JudgedRun(BARE, "all", row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):
                 said = validation.estimate_of(case)
                 axes = {"precision": said.at.precision} | _axes(said)
@@ -344,6 +349,20 @@ def of_cases(found: JudgedRuns) -> None:
                 mfu = said.mfu() / ratio if what == "step" else 0.0
                 timed = said if what == "step" else None
                 found.runs.append(JudgedRun(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+
+
+def of_steps(folder: Path, found: JudgedRuns) -> dict[str, float]:
+    """Add the steps of a vLLM server: by its program, fitted without the model in question, and by kernels,
+    as an answer without a program is meant. Returns what all rows say of the program."""
+    rows = served_steps.read(folder)
+    for row, ratio in zip(rows, served_steps.ratios(rows)):
+        axes = {"tp": str(row.tp), "batch": str(row.batch), "experts": "yes" if row.experts else "no"}
+        axes["generation"] = bands.generation(row.gpu)
+        kind = inference.server_kind(served_steps.PROGRAM, row.experts)
+        found.runs.append(JudgedRun("latency", kind, row.family, axes, ratio))
+        bare = row.measured_s / row.said.decode.total_s
+        found.runs.append(JudgedRun(BARE, "all", row.family, axes, bare))
+    return served_steps.shipped(rows)
 
 
 def _spread(case: dict, family: str, ratio: float, fitted: bool) -> JudgedRun:
@@ -400,6 +419,7 @@ def judged(found: JudgedRuns) -> dict:
     kinds = _grouped(steps, lambda run: run.kind)
     return {
         "band": {what: _bands(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
+        "beyond": {what: _beyond(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
         "goal": _goals(fair),
         "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
         "apart": {"layouts": _apart(steps)},
@@ -415,6 +435,7 @@ def judged(found: JudgedRuns) -> dict:
         | {"serving": _seen_serving([run for run in fair if run.what in ("latency", "throughput")])},
         "served": served_runs.summaries(found.served, summary),
         "traced": found.traced,
+        "program": {served_steps.PROGRAM: {name: rounded(value) for name, value in found.times.items()}},
         "refused": {"runs": dict(sorted(found.refused.items()))},
     }
 
@@ -431,80 +452,100 @@ def _grouped(runs: list[JudgedRun], name: Callable[[JudgedRun], Any]) -> dict:
 
 
 def _bands(runs: list[JudgedRun]) -> dict[str, dict[str, float]]:
-    """A band for each class with enough runs, and one for all. ``covers`` is how often it holds where it was
-    not made: each fifth of the runs is checked against the band of the others, whose tail is chosen from
-    these others alone."""
+    """A band for each class with enough runs, and one for all.
+
+    Runs of one source on one model, a family, have similar errors, so a family counts once, however many runs
+    it has, and a band is checked on families that it was not made from. The ends are the 10th and 90th
+    percentile, drawn apart by the least factor with which the bands of the others hold for ``HOLDS`` of the
+    family that is left out, in the mean over families (``covers``; ``rows`` is the share of the runs).
+    """
     said = {}
-    for name, members in ({"all": runs} | _grouped(runs, lambda run: run.kind)).items():
+    kinds = _grouped(runs, lambda run: run.kind)
+    for name, members in (
+        {"all": runs} | kinds
+    ).items():  # where a class has that name, it is what "all" means
         if len(members) < FEWEST and name != "all":
             continue
-        parts = _parts(members, runs)
-        held = sum(_held(left, own, common, _tail(own, common)) for left, own, common in parts)
-        low, high = _band(members, runs, _tail(members, runs))
-        said[name] = _summary(members) | dict(low=low, high=high, covers=round(held / len(members), 3))
+        common = members if name == "all" else runs
+        wide, (covers, rows) = _widened(members, common)
+        low, high = _band(members, common, wide)
+        said[name] = _summary(members) | dict(
+            low=rounded(low),
+            high=rounded(high),
+            families=len(_families(members)),
+            wide=wide,
+            covers=round(covers, 3),
+            rows=round(rows, 3),
+        )
     return said
 
 
-def _parts(
-    members: list[JudgedRun], everybody: list[JudgedRun]
-) -> list[tuple[list[JudgedRun], list[JudgedRun], list[JudgedRun]]]:
-    """Each fifth of a class, with the runs that its band is made from: the rest of the class, and the rest of
-    all runs."""
-    fold = _dealt(members)
-    split = [
-        (
-            [run for run in members if fold[run.layout] == left],
-            [run for run in members if fold[run.layout] != left],
-            [run for run in everybody if fold.get(run.layout) != left],
-        )
-        for left in range(FOLDS)
+def _beyond(runs: list[JudgedRun]) -> float:
+    """How many times wider, in logarithms, a band must be where something lies outside all that it was made
+    from: the least factor with which the bands made without a whole class hold for ``HOLDS`` of the class, in
+    the mean over classes."""
+    kinds = _grouped(runs, lambda run: run.kind)
+    if len(kinds) < 2:
+        return 1.0
+    wide = WIDER[0]
+    for wide in WIDER:
+        held = [
+            np.mean([low <= run.ratio <= high for run in members])
+            for kind, members in kinds.items()
+            for low, high in (_band([], [run for run in runs if run.kind != kind], wide),)
+        ]
+        if np.mean(held) >= HOLDS:
+            break
+    own, _ = _widened(runs, runs)
+    return round(max(1.0, wide / own), 2)
+
+
+def _families(runs: list[JudgedRun]) -> dict[tuple[str, str], list[JudgedRun]]:
+    return _grouped(runs, lambda run: run.stranger)
+
+
+def _widened(members: list[JudgedRun], everybody: list[JudgedRun]) -> tuple[float, tuple[float, float]]:
+    """The factor of ``_bands``, and the shares of families and of runs that it makes the bands hold for."""
+    families = _families(members)
+    others = [
+        ([run for run in members if run.stranger != name], [run for run in everybody if run.stranger != name])
+        for name in families
     ]
-    return [part for part in split if part[0] and part[2]]
+    wide, covers, rows = WIDER[0], 1.0, 1.0
+    for wide in WIDER:
+        held = []
+        for left, (own, common) in zip(families.values(), others):
+            low, high = _band(own, common, wide) if common else (0.0, np.inf)
+            held.append([low <= run.ratio <= high for run in left])
+        covers = float(np.mean([np.mean(each) for each in held]))
+        rows = sum(map(sum, held)) / len(members)
+        if covers >= HOLDS:
+            break
+    return wide, (covers, rows)
 
 
-def _dealt(runs: list[JudgedRun]) -> dict[str, int]:
-    """Layout → which fifth of the runs it belongs to: the layouts with the most runs first, each to the fifth
-    that has the fewest so far; among equals, in the order of a hash, never of a result."""
-    counts = Counter(run.layout for run in runs)
-    order = sorted(counts, key=lambda each: (-counts[each], crc32(each.encode())))
-    fold, held = {}, [0] * FOLDS
-    for each in order:
-        fold[each] = min(range(FOLDS), key=lambda place: held[place])
-        held[fold[each]] += counts[each]
-    return fold
+def _band(members: list[JudgedRun], everybody: list[JudgedRun], wide: float) -> tuple[float, float]:
+    """The ends of a class, in logarithms drawn towards those of all runs of the kind where it has few
+    families, and apart by a factor."""
+    low, high = _ends(everybody)
+    if members:
+        count = len(_families(members))
+        weight = count / (count + COMMON)
+        own = _ends(members)
+        low, high = (weight * mine + (1.0 - weight) * every for mine, every in zip(own, (low, high)))
+    middle, half = 0.5 * (low + high), 0.5 * (high - low) * wide
+    return float(np.exp(middle - half)), float(np.exp(middle + half))
 
 
-def _held(left: list[JudgedRun], members: list[JudgedRun], everybody: list[JudgedRun], tail: float) -> int:
-    """How many of the runs that were left out lie in the band of the others."""
-    low, high = _band(members, everybody, tail)
-    return sum(low <= run.ratio <= high for run in left)
-
-
-def _tail(members: list[JudgedRun], everybody: list[JudgedRun]) -> float:
-    """The share left out on either side with which a class's band holds for four new runs in five.
-
-    For runs that have nothing in common it would be a tenth. But a class consists of a few sources, and the
-    runs of one source have similar errors, so a band made from some sources says too little about another.
-    The share chosen, up to a tenth, is the one whose band, made from four fifths, held for nearest to 80 % of
-    the remaining fifth. More than a tenth is never left out: with few runs a narrower band would hold by
-    luck.
-    """
-    parts = _parts(members, everybody)
-
-    def off(tail: float) -> tuple[float, float]:
-        held = sum(_held(*part, tail) for part in parts)
-        return abs(held / max(1, len(members)) - HOLDS), abs(tail - TAIL)
-
-    return min(TAILS, key=off) if parts else TAIL
-
-
-def _band(members: list[JudgedRun], everybody: list[JudgedRun], tail: float) -> list[float]:
-    """The ends of a class without its tails, in logarithms drawn towards those of all runs of the kind where
-    it has few."""
-    own, common = ([run.ratio for run in some] for some in (members, everybody))
-    weight = len(own) / (len(own) + COMMON)
-    ends = np.log(_quantiles(np.array(own or common), tail)), np.log(_quantiles(np.array(common), tail))
-    return [rounded(float(end)) for end in np.exp(weight * ends[0] + (1.0 - weight) * ends[1])]
+def _ends(runs: list[JudgedRun]) -> tuple[float, float]:
+    """The 10th and 90th percentile of the logarithms, in which each family has the same weight."""
+    families = _families(runs).values()
+    error = np.log([run.ratio for family in families for run in family])
+    weight = np.array([1.0 / len(family) for family in families for _ in family])
+    order = np.argsort(error)
+    place = np.cumsum(weight[order]) - 0.5 * weight[order]
+    low, high = np.interp([TAIL, 1.0 - TAIL], place / np.sum(weight), error[order])
+    return float(low), float(high)
 
 
 # what the goals of ``accuracy`` are stated for -> the classes of runs that count
@@ -517,6 +558,8 @@ GOALS = {
     "collective from 1 MB": ("collective", ("inside a node, from 1 MB", "across nodes, from 1 MB")),
     "collective below 1 MB": ("collective", ("inside a node, below 1 MB", "across nodes, below 1 MB")),
     "latency": ("latency", ("all",)),
+    "latency, vLLM of 2025, dense": ("latency", (inference.server_kind(served_steps.PROGRAM, False),)),
+    "latency, vLLM of 2025, experts": ("latency", (inference.server_kind(served_steps.PROGRAM, True),)),
     "throughput": ("throughput", ("all",)),
 }
 
@@ -672,6 +715,8 @@ def main(arguments: list[str] | None = None) -> int:
         if (options.folder / traced_runs.TABLE).is_file():
             found.traced = traced_runs.read(options.folder)
     of_cases(found)
+    if (options.folder / served_steps.TABLE).is_file():
+        found.times = of_steps(options.folder, found)
     said = judged(found)
     options.into.write_text(toml(said, HEAD), encoding="utf-8")
     print(f"{'':36} {'rows':>6} {'mean error':>11} {'signed':>8} {'band covers':>12}")

@@ -103,7 +103,7 @@ class Visit:
             "console",
             lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
         )
-        page.on("pageerror", lambda error: self.fault("error", str(error)))
+        page.on("pageerror", lambda error: self.fault("error", error.stack or str(error)))
         page.on("request", self.asks)
         page.on("requestfailed", self.failed)
         page.on(

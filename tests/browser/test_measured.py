@@ -19,7 +19,7 @@ WHERE = """figure => {
 
 def at_eight():
     widget = CollectiveCost()
-    widget.set_state({"ranks": 8})
+    widget.set_state({"ranks": 8, "per_node": 8})
     return widget
 
 
@@ -30,7 +30,7 @@ def window(visit):
 
 @pytest.fixture
 def page(window, origin):
-    found = window.go(f"{origin}collective_cost/?collective_cost.ranks=8")
+    found = window.go(f"{origin}collective_cost/?collective_cost.ranks=8&collective_cost.per_node=8")
     expect(found.locator("[data-state=live]")).to_be_visible()
     return found
 
@@ -52,7 +52,7 @@ def test_the_switch_is_a_legend_that_counts_hides_and_is_remembered(window, page
     expect(page.locator("[data-measured]")).to_have_text("3 published points hidden")
     page.get_by_role("switch", name="Measured points").click()
     expect(page.locator("[data-measured]")).to_have_text(TpScaling().shown()["measured"])
-    window.go(f"{origin}collective_cost/?collective_cost.ranks=8")
+    window.go(f"{origin}collective_cost/?collective_cost.ranks=8&collective_cost.per_node=8")
     expect(page.locator("[data-measured]")).to_have_text(shown["measured"])
 
 

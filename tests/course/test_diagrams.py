@@ -15,9 +15,11 @@ from course.diagrams import (
     along_k,
     behind_backward,
     between_neighbours,
+    dealt_to_nodes,
     down_to_the_kernel,
     expert_exchange,
     exposed_part,
+    folded_meshes,
     four_numbers,
     gathers_behind_passes,
     held_over_time,
@@ -27,17 +29,24 @@ from course.diagrams import (
     narrow_in_wide_out,
     nested_mesh,
     no_hole_large_enough,
+    once_to_a_node,
     one_kernel_of_five,
     one_program,
     one_storage,
     one_works,
+    packed_documents,
+    pieces_in_turn,
     rails,
     replicas,
     room_in_all,
     round_trips,
+    saved_in_background,
     schedule,
+    slowest_stage,
+    spare_experts,
     token_owners,
     two_halves,
+    two_levels,
     two_numberings,
     two_phases,
     two_pools,
@@ -53,7 +62,7 @@ from engine import catalog
 from engine.base import units
 from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
-from engine.mechanism import memory, mesh, pipeline, placement
+from engine.mechanism import memory, mesh, pipeline, placement, reliability
 from engine.one_gpu.memory_timeline import GROUPS, of_steps, on_gpu
 from tests import machine
 from widgets.kit.drawing import tokens
@@ -336,6 +345,19 @@ def test_a_rail_has_one_leaf_and_a_gpu_in_each_node():
         levels = [mark.about["level"] for mark in marks if mark.about.get("rail") == rail]
         assert sorted(levels) == ["gpu", "gpu", "leaf"]
     assert len({mark.look for mark in marks if mark.about.get("rail") == rails.MARKED}) == 1
+
+
+def test_on_two_levels_a_quarter_leaves_each_gpu_and_the_whole_comes_back():
+    """After the first part each quarter of a node's sum is on one of its GPUs; in the end all have all."""
+    marks = two_levels.draw(WIDE).marks
+    for state, (of, each) in enumerate(
+        [(1, 4), (two_levels.PER_NODE, 1), (two_levels.GPUS, 1), (two_levels.GPUS, 4)]
+    ):
+        held = Counter(
+            mark.about["gpu"] for mark in marks if mark.about["state"] == state and mark.about["of"] == of
+        )
+        assert held == dict.fromkeys(range(two_levels.GPUS), each)
+        assert len([mark for mark in marks if mark.about["state"] == state and mark.about["of"]]) == 8 * each
 
 
 def test_a_mesh_has_every_rank_once_where_its_coordinates_put_it():
@@ -656,3 +678,78 @@ def test_a_transpose_is_the_same_storage_in_another_order():
     for name, sizes, strides in one_storage.VIEWS:
         places = np.add.outer(strides[0] * np.arange(sizes[0]), strides[1] * np.arange(sizes[1]))
         assert views[name] == places.ravel().tolist()
+
+
+def test_cut_into_pieces_an_mlp_sends_behind_its_products_and_each_piece_waits_for_its_tokens():
+    parts = pieces_in_turn.times()
+    waited, tasks = pieces_in_turn.waited_for(parts), pieces_in_turn.in_pieces(parts)
+    assert pieces_in_turn.end_s(waited) == pytest.approx(sum(parts))
+    # all that is sent is hidden, and no more than the arithmetic can be saved
+    assert pieces_in_turn.end_s(tasks) == pytest.approx(parts.first_s + parts.last_s)
+    at = {(task.kind, task.piece): task for task in tasks}
+    for piece in range(2, pieces_in_turn.RANKS + 1):
+        assert at["first", piece].start_s >= at["gather", piece].end_s
+    for piece in range(1, pieces_in_turn.RANKS):
+        assert at["scatter", piece].start_s >= at["last", piece].end_s
+    assert sum(t.end_s - t.start_s for t in tasks if t.kind == "gather") == pytest.approx(parts.gather_s)
+
+
+def test_two_layers_moved_from_the_output_layer_shorten_every_turn_by_the_exercise_s_share():
+    even, moved = (slowest_stage.stage_s(layers) for _, layers in slowest_stage.CASES)
+    assert sum(map(sum, even)) == pytest.approx(sum(map(sum, moved)))  # the same model
+    pace = [max(map(sum, times)) for times in (even, moved)]
+    assert 1 - pace[1] / pace[0] == pytest.approx(0.135, abs=0.001)  # 1 - 9 / 10.41
+    marks = [mark for mark in slowest_stage.draw(WIDE).marks if mark.look == "idle"]
+    assert len(marks) == 3 + 2 + 1  # one stage sets the first pace, two of them the second; and the key
+
+
+def test_packed_documents_are_uneven_in_one_zigzag_and_even_in_a_zigzag_each():
+    whole, each = (packed_documents.shares(way) for _, way in packed_documents.WAYS)
+    assert each == pytest.approx([0.25] * 4, abs=1e-4)
+    assert max(whole) == whole[3] == pytest.approx(1.74 * 0.25, rel=0.01)  # "nearly three quarters more"
+    # counted by hand, in halves of a block's square: 9² + 4² + 3² of 16²
+    assert packed_documents.seen_share() == pytest.approx((81 + 16 + 9) / 256, rel=1e-4)
+    held = [packed_documents.held(rank, True) for rank in range(packed_documents.RANKS)]
+    assert sorted(np.concatenate(held)) == list(range(packed_documents.TOKENS))
+
+
+def test_one_spare_place_on_each_gpu_makes_a_server_even():
+    rows = spare_experts.loads()
+    for _, spare in spare_experts.WAYS:
+        assert sum(spare_experts.of_gpus(spare)) == pytest.approx(sum(rows))  # no choice is dropped
+        assert sum(spare_experts.copied(spare)) == spare_experts.EXPERTS + spare
+    assert spare_experts.fullest(0) > 1.5 > 1.05 > spare_experts.fullest(spare_experts.GPUS)
+
+
+def test_folded_or_not_a_stage_holds_each_expert_once():
+    whole = [name for held in folded_meshes.held(True) for name in held.split("\n")]
+    assert whole == [f"E{expert}" for expert in range(folded_meshes.EXPERTS)]
+    parts = Counter(folded_meshes.held(False))
+    assert set(parts.values()) == {folded_meshes.TENSOR} and "¼" in next(iter(parts))
+
+
+def test_sent_once_one_copy_crosses_and_nvlink_delivers_the_rest():
+    assert once_to_a_node.copies(False) == (3, 0) and once_to_a_node.copies(True) == (1, 3)
+    arrows = once_to_a_node.draw(WIDE).marks
+    assert sum(mark.look == "hbm" and "gpu" in mark.about for mark in arrows) == 2 * len(
+        once_to_a_node.CHOSEN
+    )
+
+
+def test_dealt_out_one_by_one_a_tensor_group_is_on_every_node():
+    for _, cyclic in dealt_to_nodes.WAYS:
+        every = [rank for node in range(dealt_to_nodes.NODES) for rank in dealt_to_nodes.ranks(node, cyclic)]
+        assert sorted(every) == list(range(dealt_to_nodes.NODES * dealt_to_nodes.EACH))
+    assert dealt_to_nodes.nodes_of_group(False) == 1
+    assert dealt_to_nodes.nodes_of_group(True) == dealt_to_nodes.NODES
+
+
+def test_saved_in_the_background_a_failure_undoes_less_though_the_last_copy_is_still_on_its_way():
+    waited, copied = saved_in_background.WAYS
+    for way in saved_in_background.WAYS:
+        kept, fails = saved_in_background.kept_s(way), saved_in_background.FAILS_S
+        assert 0 < kept < fails and kept in [start for start, _ in saved_in_background.saves(way)]
+        assert fails - kept < saved_in_background.interval_s(way) + saved_in_background.WRITING_S
+    mtbf_s = reliability.mean_time_between_failures_s(saved_in_background.GPUS)
+    assert saved_in_background.interval_s(copied) == pytest.approx(np.sqrt(2 * 3 * mtbf_s))
+    assert saved_in_background.kept_s(copied) > saved_in_background.kept_s(waited)

@@ -169,6 +169,19 @@ def test_composite_calls_of_a_linear_layer_are_nested():
     assert named["aten::addmm"].depth == named["aten::t"].depth == named["aten::linear"].depth + 1
 
 
+def test_executed_data_parallel_steps_are_those_that_the_figure_simulates():
+    """Each in two lanes: the passes leave no gap, and the last AllReduce ends the step."""
+    shown = profile.data_parallel_steps([16384, 8192])
+    for at, tokens in enumerate((16384, 8192)):
+        passes, sums = shown.lanes[2 * at].events, shown.lanes[2 * at + 1].events
+        assert all(before.end_s == after.start_s for before, after in itertools.pairwise(passes))
+        assert all(before.end_s <= after.start_s for before, after in itertools.pairwise(sums))
+        work_s = 6 * 8.03e9 * tokens / 643.9e12
+        assert passes[-1].end_s == pytest.approx(work_s, rel=0.01)
+        wire_s = 2 * 255 / 256 * 16.06e9 / 50e9 + len(sums) * 2 * 255 * 2.7e-6
+        assert sum(each.end_s - each.start_s for each in sums) == pytest.approx(wire_s, rel=0.01)
+
+
 # -- the fence -----------------------------------------------------------------------------------------------
 END = "\ntitle: t\ncaption: c"
 WRONG = {
@@ -184,6 +197,11 @@ WRONG = {
         1,
     ),
     "a missing number": ("executed: 1f1b\nstages: 4" + END, "needs a line 'micro_batches: …'", 0),
+    "a pipeline's size for data parallelism": (
+        "executed: ddp\ntokens: [8192]\nstages: 4" + END,
+        "'stages' is for an executed schedule",
+        2,
+    ),
     "no number": (PIPELINE.replace("10", "ten") + END, "forward_ms must be a number, got 'ten'", 3),
     "a number that is not finite": (PIPELINE.replace("10", "inf") + END, "forward_ms must be a number", 3),
     "half a stage": (PIPELINE.replace("4", "4.5") + END, "stages must be a whole number", 1),

@@ -18,7 +18,7 @@ from engine import api
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ("gpu", "model", "recipe", "link", "node")
 ASKED = ("estimate", "plan", "serve", "deploy", "collective", "goodput", "cost", "validate")
-PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Adapter", "Layout", "Load", "Limits", "Drafts"}
+PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Adapter", "Pictures", "Layout", "Load", "Limits", "Drafts"}
 
 
 # -- names ---------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ GOOD = {
     "Drafts": {"drafted": 4, "accepted": 0.7, "step_s": 0.002},
     "Adapter": {},
     "Constraints": {},
+    "Pictures": {"each": 4, "pixels": 1024 * 1024},
 }
 NO_NUMBER = [
     math.nan,

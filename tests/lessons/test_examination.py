@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from course import lessons, numbers
+from course import numbers
 from engine.exam import examination
 from engine.frameworks.registry import abilities
 from tests.cases import in_one_test
@@ -83,8 +83,8 @@ def test_what_the_page_says_in_words_holds(claim):
 
 
 def test_the_prediction_s_answer_is_the_engine_s():
-    [fence] = lessons.read("examination.md").options("widget")
-    right = eval(fence["right"], numbers.namespace())
+    [fence] = PAGE.fences
+    right = PAGE.value(fence["right"])
     assert fence["answers"][right] == "about a quarter longer"
     assert tried(8, 4, 1, 8).ratio == pytest.approx(1.286, abs=0.005)
 

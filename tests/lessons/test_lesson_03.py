@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from engine.catalog import models
 from engine.executed import ranks, ranks_operations
-from engine.mechanism import collectives, hierarchy, interconnect, placement, start_ups
+from engine.mechanism import collectives, hierarchy, interconnect, matmul, placement, start_ups
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -26,7 +27,6 @@ BY_HAND = {
     "ring_s(gradient, ranks=8, bytes_per_s=nvlink": "544 ms",  # 7/4 · 140 / 450
     "ring_s(buffer=gradient / 8, ranks=8": "613 ms",  # 7/4 · 17.5 / 50
     "two_levels_s(gradient)": "1.16 s",
-    "ring_s(gradient, ranks=64, bytes_per_s=card": "5.51 s",
     "nodes_ring_s(gradient, ranks=64)": "0.689 s",  # 63/32 · 140 / 400
     "480 / 370": "1.3×",
     "8192 * 8192 * 2": "134 MB",
@@ -137,6 +137,13 @@ def test_two_levels_take_28_steps_where_a_flat_ring_takes_126():
 def test_a_ring_in_order_of_the_leaves_sends_a_quarter_of_its_hops_up():
     hops = [(i // 4, (i + 1) % 16 // 4) for i in range(16)]
     assert np.mean([one != other for one, other in hops]) == 1 / 4
+
+
+def test_the_figure_s_step_is_the_opening_case_s_and_two_swapped_ranks_nearly_double_it():
+    step_s, tensor_s = LESSON.value("step_s()"), LESSON.value("fastest_s(per_node=8)")
+    compute_s = 6 * models.parameters(catalog.model("llama3-70b")) * 8192 / matmul.product_flops_per_s(H100)
+    assert compute_s + tensor_s < step_s < compute_s + tensor_s + 1  # and the gradients' sum
+    assert 1.7 < LESSON.truth("rank_wires") / step_s < 1.95
 
 
 def test_a_prediction_is_right_where_the_engine_says_so():

@@ -70,6 +70,10 @@ BY_HAND = {
     "run_s(parameters_1b, tokens=9e12, gpus=128, each=a100)": "48.4 days",
     "b200.bf16_flops_per_s / h100": "2.28×",  # 2,250 / 989
     "2 * models.layer_parameters(llama_70b)": "1.71 GB",
+    "ocean_all_reduce_s": "12.8 s",  # 16.06 / 1.25
+    "local_step_s": "0.998 s",  # 6 · 8.03e9 · 8,192 / 395.6e12
+    "ocean_share": "2.5 %",  # 12.8 / (12.8 + 499)
+    "streaming_bytes_per_s": "8.05 MB/s",  # 4.015 GB / 499 s
     "slowest_s(ranks=1024) | ms": "532 ms",
     "np.ceil(least_gpus)": "363",
     "data_parallel.batch_tokens(ranks=384, tokens_per_rank=8192)": "3.15M tokens",

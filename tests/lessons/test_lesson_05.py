@@ -39,7 +39,6 @@ BY_HAND = {
     'memory.weight_bytes(13e9) / link("pcie4")': "1.65 s",  # 52 / 31.5
     "collectives_70b * 63": "15.1 ms",  # 247 · (56 · 0.757 + 7 · 2.7 µs)
     "by_hand_70b | GB": "50 GB",  # 17.64 + 6.85 + 12.99 + 10.51 + 2
-    "by_hand_70b - 2 * layers_70b": "40.9 GB",  # lesson 01's sum
     "envelope_arithmetic_s": "5.39 s",  # 6 · 70.6e9 · 8,192 / 643.9e12
     "envelope_traffic.total_s": "1.04 s",  # 3 · 141 · 63/64 / 400
     "zero.whole_bytes(params=13e9, recipe=adam, stage=1)": "52 GB",
@@ -50,7 +49,7 @@ BY_HAND = {
     "traffic(group=64, stage=1).total_s": "2.36 s",
     # 24 · 15 · 7/8 / 450 + 2 · 7/8 · 15/8 / 1.5625
     "traffic(group=8, stage=3).total_s": "2.8 s",
-    ".replicas_s": "2.1 s",  # 2 · 7/8 · 15/8 / 1.5625
+    "muon_overhead": "0.5 %",  # 5 · 4,096 / 4e6
     "exposed_s(group=64, stage=1)": "2.08 s",  # 2 · 1.18125 - 0.0954 - 0.1908
     "arithmetic_s() / 12": "0.191 s",  # 2.29 · 2/3 / 8
     'two_layers(prefetch=1)["total_s"]': "14 ms",
@@ -73,6 +72,26 @@ def test_the_right_answers():
     layer = LESSON.value("layer()")
     alone_s = 8 * (layer.forward_s + layer.backward_s) + 24 * layer.gather_s
     assert LESSON.truth("fsdp_timeline") == pytest.approx(alone_s, rel=0.005)  # as the readout rounds it
+
+
+def test_under_a_pipeline_the_rule_is_the_formula_for_each_micro_batch():
+    """Stage 1 sends once; stage 2 scatters and stage 3 gathers and scatters for each of 16."""
+    params = LESSON.value("params_of_a_stage")
+    once = [2 * fully_sharded.traffic_elements(params, 8, stage) for stage in (1, 3)]
+    sent = [LESSON.value(f"pipeline_sent_bytes(stage={stage})") for stage in (1, 2, 3)]
+    assert sent[0] == pytest.approx(once[0]) and sent[2] == pytest.approx(16 * once[1])
+    assert sent[1] == pytest.approx(17 / 2 * once[0])
+
+
+def test_adapters_free_fourteen_of_sixteen_bytes_and_leave_the_activations():
+    full, lora, qlora = (LESSON.value(f"tuned({name})") for name in ("None", "lora", "qlora"))
+    assert not full.fits and lora.fits and qlora.fits
+    frozen = models.parameters(LLAMA_8B)
+    state = sum(lora.memory_bytes[part] for part in ("weights", "gradients", "optimizer"))
+    assert state == pytest.approx(2 * frozen + 16 * lora.trained_params, rel=0.01)
+    assert qlora.memory_bytes["weights"] < 0.4 * lora.memory_bytes["weights"]
+    assert lora.memory_bytes["activations"] > 0.75 * full.memory_bytes["activations"]
+    assert 1.1 < full.step_s / lora.step_s < 1.5 and qlora.step_s > lora.step_s
 
 
 # -- what the words claim ------------------------------------------------------------------------------------

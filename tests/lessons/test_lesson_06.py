@@ -23,7 +23,7 @@ BY_HAND = {
     "wrongly_cut_gpt3": "4.5×",  # (2·4 + 1) / 2
     "llama.vocab * 4": "4.2 GB",  # 8,192 · 128,256 · 4
     "3 * 8192 * 4": "98.3 kB",
-    "1 + 1.125 * 8192 * nvlink": "5.19",  # 1 + 4.19
+    "1 + 1.125 * 8192 * nvlink": "5",  # 1 + 4.19, rounded
     "llama.ffn / 16": "1,792",
     "parameters / 8 | params": "8.82B",
     "memory.state_bytes(parameters / 8)": "141 GB",  # 16 · 8.82
@@ -84,12 +84,27 @@ def test_gated_as_llama_is_the_limit_lies_below_five_ranks_on_pcie_and_four_acro
     assert below - 1 < most < below
 
 
-def test_at_the_limit_half_of_the_time_is_lost_and_at_a_ninth_of_it_a_tenth():
+def test_at_the_limit_half_of_the_time_is_lost_and_with_fewer_ranks_what_the_box_says():
     """Forward, one MLP of two matrices: 4·n·h·F/(t·C) of arithmetic against 4·n·h·(t−1)/(t·W)."""
-    for share_of_limit, lost in ((1.0, 0.5), (1 / 9, 0.1)):
-        more = share_of_limit * (tensor.largest_useful_ranks(28672, 450e9, 989e12) - 1)
-        compute_s, sent_s = 28672 / 989e12, more / 450e9
-        assert sent_s / (compute_s + sent_s) == pytest.approx(lost)
+    limit = 28672 * 450e9 / 989e12  # F·W/C
+    for ranks in (1 + limit, 8, 2):
+        compute_s, sent_s = 28672 / 989e12, (ranks - 1) / 450e9
+        assert sent_s / (compute_s + sent_s) == pytest.approx((ranks - 1) / (ranks - 1 + limit))
+    assert LESSON.shows("kempner_rule_share") == "23 %"  # 3 / (3 + 1.5 · 14,336 · 450 / 989,000)
+
+
+def test_one_card_a_node_makes_sixteen_ranks_slower_than_eight_and_a_thin_layer_sends_half_of_its_time():
+    one_card = interconnect.wires(H100, 8, 6.25e9)
+    assert layer_s(16.0, one_card) > layer_s(8.0) > layer_s(16.0)
+    thin = 2048.0, 3.5 * 2048.0
+    sent = float(tensor.layer_all_reduces_s(8192.0, thin[0], 8.0, NET))
+    whole = float(tensor.layer_s(8192.0, *thin, 8192.0, 8.0, REACHED, NET, 3, 1 / 8))
+    assert sent / whole == pytest.approx(0.5, abs=0.05)
+
+
+def test_sharing_tokens_in_pieces_saves_more_in_fp8():
+    assert LESSON.shows('async_gain(precision="bf16")') == "8.4 %"  # 1 - 25.113 / 27.43
+    assert LESSON.shows('async_gain(precision="fp8")') == "14 %"  # 1 - 17.385 / 20.232
 
 
 def test_in_a_rack_of_72_sixteen_ranks_pay_hardly_more_than_eight():

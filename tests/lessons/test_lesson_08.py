@@ -20,8 +20,10 @@ FLASH = (
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
     "layer_bytes(seq=8192)": "533 MB",  # 8,192 · 65,024 bytes
-    # 126 layers, 16 times that
-    "sharded_bytes(llama_405b, seq=131072)": "1.07 TB",
+    # eight layers and sixteen micro-batches of it, as the total of the opening case has them
+    "stage_bytes(seq=8192)": "68.2 GB",
+    "stage_bytes(seq=131072)": "1.09 TB",
+    "linear_state_bytes": "4.27 MB",  # 64 · 128 · 128 · 4, and a convolution's last inputs
     "10 / (10 + 24 / 8)": "77 %",
     "saved_share": "67 %",  # 1 − 4.25/13
     "flash_flops_per_s()": "572 TFLOP/s",
@@ -77,6 +79,17 @@ def test_the_two_rows_of_llamas_table_4_are_within_four_per_cent():
     assert long.model_flops_per_gpu_per_s() == pytest.approx(380e12, rel=0.04)
     assert short.fits and long.memory_bytes["total"] == pytest.approx(short.memory_bytes["total"], rel=0.01)
     assert long.time_s["context"] > 0 == estimate(seq=131072, global_batch=128, cp=16).time_s["context"]
+
+
+def test_the_opening_case_counts_the_layers_that_its_total_counts():
+    held = LESSON.value('short_run.memory_bytes["activations"]')
+    assert held == pytest.approx(LESSON.value("stage_bytes(seq=8192)"))
+
+
+def test_the_box_answers_the_exercise_on_contiguous_blocks():
+    """N / (2N - 1) with three ranks, within the 5 % that an answer may be off."""
+    assert LESSON.value("contiguous_busy") == pytest.approx(3 / 5, rel=0.05)
+    assert "Contiguous: busy share, within" not in LESSON.text
 
 
 def test_the_query_by_hand_is_seven():

@@ -63,7 +63,9 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 
 def test_predictions_are_right_where_the_engine_says_so():
     assert LESSON.truth("rank_mesh") == 7 + 15 + 3
-    assert LESSON.right("layout_planner") == 2
+    # sixteen times the length: the arithmetic of a token more than doubles, and with it the best step
+    longer = LESSON.truth("layout_planner") / LESSON.value("twice_the_batch(gpus=512).step_s")
+    assert longer == pytest.approx(30.66 / 13.52, rel=0.02)
     assert LESSON.right("topology_placement") == 2
 
 
@@ -241,6 +243,44 @@ def test_only_the_last_two_tools_shard_all_state():
     assert [stage == 3 for stage in stages] == [False, False, True, True]
 
 
+def test_the_estimates_put_the_sweep_in_its_measured_order_but_for_the_two_best():
+    """And the prediction of the planner's figure asks for more than the engine can resolve."""
+    rows = [LESSON.value(f'validation.row("bloom_prequel_{key}")') for key in LESSON.value("SWEEP")]
+    by_measured = sorted(range(len(rows)), key=lambda at: rows[at].measured)
+    by_estimate = sorted(range(len(rows)), key=lambda at: rows[at].predicted)
+    assert by_measured[2:] == by_estimate[2:] and by_measured[:2] == by_estimate[1::-1]
+    best = sorted(row.measured for row in rows)
+    assert best[1] / best[0] < 1.02 < LESSON.value("bands.tie()") < best[-1] / best[0]
+    longer = LESSON.truth("layout_planner") / LESSON.value("twice_the_batch(gpus=512).step_s")
+    assert longer > LESSON.value("bands.tie()")
+
+
+def test_from_the_first_tool_to_the_last_a_step_gets_a_fifth_shorter_which_may_just_be_ranked():
+    first, *_, last = (LESSON.value("judged")(tools).search.step_s for tools in advice.TOOLS)
+    assert 1 - last / first == pytest.approx(0.2, abs=0.02)
+    assert first / last == pytest.approx(LESSON.value("bands.tie()"), rel=0.05)
+
+
+def test_the_bad_run_is_the_good_one_and_three_faults_the_largest_of_them_its_order():
+    good, order, late, exposed = (
+        LESSON.value(part)
+        for part in (
+            "good_s",
+            "tensor_part_s(order=True) - tensor_part_s(order=False)",
+            "late_s",
+            "exposed_part_s",
+        )
+    )
+    assert order > late > exposed > 0
+    assert LESSON.value("bad_s(order=True, slow=True, exposed=True)") == pytest.approx(
+        good + order + late + exposed
+    )
+    assert LESSON.value("bad_s(order=False, slow=True, exposed=True)") / good == pytest.approx(1.19, abs=0.01)
+    assert LESSON.value("tensor_part_s(order=True)") > 0.5 * (good + order + late + exposed)
+    # one of four stages a fifth slower: the whole pipeline is, nearly
+    assert LESSON.value("late") == pytest.approx(1.2, abs=0.01)
+
+
 # -- the axis that runs out ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_half_the_micro_batches_double_the_bubbles_part_of_the_arithmetic(chunks):
@@ -271,7 +311,7 @@ def test_four_tensor_ranks_and_eight_stages_overflow_by_less_than_a_gigabyte():
 def test_every_row_of_the_tree_s_table_is_a_tie():
     [table] = [one for one in LESSON.source.fences if one.kind == "table" and "advice.judged" in one.source]
     rows = LESSON.value(table.source.split("rows: >-")[1].split("columns:")[0].strip())
-    assert len(rows) == 9 and max(row.slower_by for row in rows) < LESSON.value("bands.tie() - 1")
+    assert len(rows) == 6 and max(row.slower_by for row in rows) < LESSON.value("bands.tie() - 1")
 
 
 def test_of_each_expert_of_the_design_there_are_as_many_copies_as_it_says():

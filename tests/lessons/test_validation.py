@@ -6,19 +6,17 @@ import re
 import numpy as np
 import pytest
 
-from course import lessons, numbers
-from course.fences import table as tables
+from course import numbers
 from engine import calibration, validation
 from engine.validation import accuracy, agreement, explanations, points
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
-FENCES = [fence.source for fence in lessons.read("validation.md").fences if fence.kind == "table"]
 
 
 def test_every_group_stands_in_a_table():
-    page = "".join(map(tables.render, FENCES))
+    page = "".join(Lesson("validation.md").tables())
     for group in {row.group for row in validation.validate().compared}:
         assert group in page, group
 

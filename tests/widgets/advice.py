@@ -478,6 +478,22 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
         Advice("more tokens", along("tokens", 8), minus(lambda w: w.efficiency())),
         Advice("more expert ranks", along("ep", 1), minus(lambda w: w.efficiency())),
     ),
+    ("rank_wires", "doubled"): (
+        Advice(
+            "along the axis that sends most",
+            lambda cls, s, w: s | {"order": 0, "other": s["one"]},
+            lambda w: w.times().step,
+            enough=True,
+        ),
+    ),
+    ("rank_wires", "torn"): (
+        Advice(
+            "put the rank back",
+            lambda cls, s, w: s | {"other": s["one"]},
+            lambda w: w.times().step,
+            enough=True,
+        ),
+    ),
     # -- composition
     ("rank_mesh", "torn"): (
         Advice(

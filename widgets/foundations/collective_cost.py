@@ -20,7 +20,7 @@ RANK_STOPS = sorted(
     {n for k in range(15) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4) if 2 <= n <= 2**14}
 )
 NAMES = ["ring", "tree", "halving-doubling", "two levels"]
-NAMED_AT = np.array([1.3e3, 1.3e3, 1.6e10, 3e8])  # where the lines' names stand, in the order of NAMES
+NAMED_AT = np.array([1.3e3, 1.3e3, 1.6e10, 2e5])  # where the lines' names stand, in the order of NAMES
 RISING_NAMED_AT, RISING_SHIFT = (
     np.array([1.3e3, 2e6, 1.6e10, 1.6e10]),
     np.array([14.0, -11.0, 14.0, -11.0]),
@@ -31,11 +31,12 @@ NVLINK, NETWORK = catalog.link("nvlink4"), catalog.link("ib-ndr")
 WIRES = ["per_node", "link_bytes_per_s", "link_alpha_s", "nic_bytes_per_s", "nic_alpha_s"]
 A100 = {
     "ranks": 8,
+    "per_node": 8,
     "view": "bandwidth",
     "link_bytes_per_s": 300e9,
     "link_alpha_s": start_ups.hop_s(catalog.link("nvlink3")),
 }
-H100 = {"ranks": 8, "view": "bandwidth"}
+H100 = {"ranks": 8, "per_node": 8, "view": "bandwidth"}
 
 
 class CollectiveCost(Widget):
@@ -44,7 +45,16 @@ class CollectiveCost(Widget):
     ranks = Number("Ranks", 64, 2, 2**14, stops=RANK_STOPS, whole=True)
     view = Choice("Show", {"time": ("time", 0), "bandwidth": ("bus bandwidth", 1)}, "time")
     operation = Choice("Operation", list(collectives.TEXTBOOK), "all_reduce", more=True)
-    per_node = Number("GPUs in a node", 8, 2, 72, stops=[2, 4, 8, 16, 32, 72], whole=True, more=True)
+    per_node = Number(
+        "GPUs in a node",
+        1,
+        1,
+        72,
+        stops=[1, 2, 4, 8, 16, 32, 72],
+        whole=True,
+        more=True,
+        help="All of them on one link, each with a NIC of its own; with 1, every hop is over the network",
+    )
     link_bytes_per_s = Number(
         "Link, one way", NVLINK.bytes_per_s, 10e9, 1e12, family="bytes_per_s", marks=(300e9, 900e9), more=True
     )
@@ -69,36 +79,42 @@ class CollectiveCost(Widget):
         "1 MB on 64 ranks": {},
         "1 MB on 1,024 ranks": {"ranks": 1024},
         "1 GB on 1,024 ranks": {"size": 1e9, "ranks": 1024},
+        "1 GB on 1,024 ranks in nodes of 8": {"size": 1e9, "ranks": 1024, "per_node": 8},
         "8 A100, measured": A100,
         "8 H100, measured": H100,
     }
     break_it = "Make the bytes not matter at all. What is the time made of then?"
     assumptions = (
-        "The textbook forms: wires busy both ways at once, chunks that cost nothing, no sum to compute. "
-        "Start-ups are those of NCCL's protocol for small messages. What each call pays once (5 µs on an "
-        "H100) is left out, and so are the protocols for larger messages, which start later: NCCL takes up "
-        "to twice as long. Ring, tree and halving-doubling ignore nodes: within one, each hop goes over the "
-        "link; beyond it, each goes over the GPU's own NIC, as if every GPU were alone in its machine. "
-        "NCCL's rings follow the nodes, one ring for each NIC (lesson 03). Halving-doubling leaves out the "
-        "long wires of its far partners; NCCL does not have it. A ReduceScatter and an AllGather are the "
-        "halves of an AllReduce, in half the time each; a tree's halves are a Reduce and a Broadcast. The "
-        "hollow points are published measurements within one node of such links, each with "
-        "its own software; the switches of H100 and later add up by themselves (NCCL's NVLS, lesson 03), "
-        "which no curve here does."
+        "The textbook forms: wires busy both ways at once, chunks that cost nothing, no sum to compute. All "
+        "algorithms run on the same nodes, with a NIC for each GPU. The ring goes through whole nodes, a "
+        "ring for each NIC; the tree has a tree in each node and one across; halving begins with the nearest "
+        "rank. Start-ups are those of NCCL's protocol for small messages. What each call pays once (5 µs on "
+        "an H100) is left out, and so are the protocols for larger messages, which start later: NCCL takes "
+        "up to twice as long. Its tree is a chain inside a node, and it has no halving-doubling. Two levels "
+        "run one after the other. A node that is partly filled counts as full, except for the ring's hops. "
+        "A ReduceScatter and an AllGather are the halves of an AllReduce, in half the time each; a tree's "
+        "halves are a Reduce and a Broadcast. The hollow points are published measurements within one node "
+        "of such links, each with its own software; the switches of H100 and later add up by themselves "
+        "(NCCL's NVLS, lesson 03), which no curve here does."
     )
     formula = (
-        r"$$\tau_\text{ring} = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad \tau_\text{tree} = "
-        r"2\lceil\log_2 N\rceil\,\alpha + 2\,\frac{S}{W}$$"
+        r"$$\tau_\text{ring} = \frac{2(N-1)}{N}\frac{S}{W} + 2(N-m)\,\alpha_\text{link} + "
+        r"2(m-1)\,\alpha_\text{card}$$"
         "\n\n"
-        r"$$\tau_\text{halving} = 2\lceil\log_2 N\rceil\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad "
-        r"\tau_\text{two levels} = \tau_\text{ring}(g, S, \text{link}) + \tau_\text{ring}(N/g, S/g, "
-        r"\text{card})$$"
-        "\n\nA buffer of $S$ bytes, $N$ ranks, $g$ of them in a node, $W$ and $\\alpha$ of the wire. Halving "
-        "is for $N = 2^k$. For any other $N$ the ranks beyond the power of two below, $2^k$, hand their "
-        "buffer over first and get the sum back at last: $2 + 2(2^k-1)/2^k$ buffers instead of $2(N-1)/N$. "
-        "The ring overtakes the tree at $S = N W \\alpha\\,(N-1-\\lceil\\log_2 N\\rceil)$. nccl-tests "
-        "divides $S$ by the time for the algorithm bandwidth and multiplies it by $2(N-1)/N$ for the bus "
-        "bandwidth, which can be held against the wire for any $N$."
+        r"$$\tau_\text{tree} = 2\,\frac{S}{W} + 2\lceil\log_2 g\rceil\,\alpha_\text{link} + "
+        r"2\lceil\log_2 m\rceil\,\alpha_\text{card}$$"
+        "\n\n"
+        r"$$\tau_\text{two levels} = \frac{2(g-1)}{g}\frac{S}{W_\text{link}} + "
+        r"\frac{2(m-1)}{m}\frac{S/g}{W_\text{card}} + 2(g-1)\,\alpha_\text{link} + "
+        r"2(m-1)\,\alpha_\text{card}$$"
+        "\n\nA buffer of $S$ bytes on $N$ ranks, $g$ of them in each of $m$ nodes; $W$ is "
+        r"$W_\text{link}$ in one node, else the smaller of $g\,W_\text{card}$ and $W_\text{link}$. With a "
+        "rank in each node these are lesson 02's rules of a single wire. Halving-doubling sends what two "
+        "levels send, with the tree's start-ups, if $g$ and $m$ are powers of two; else the ranks beyond the "
+        "power of two below hand their buffer over first and get the sum back at last. The ring overtakes "
+        r"the tree where its start-ups take $2S/(NW)$ longer. nccl-tests divides $S$ by the time for the "
+        "algorithm bandwidth and multiplies it by $2(N-1)/N$ for the bus bandwidth, which can be held "
+        "against the wire for any $N$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -122,31 +138,40 @@ class CollectiveCost(Widget):
     def leader(self):
         """The name of the fastest, and of those that a model cannot tell from it.
 
-        Within a node two levels are the ring, under whose name they go."""
+        With a single kind of wire two levels are the ring, under whose name they go."""
         fast, said, some = collectives.as_fast(self.at_size_s(), self.best_s()), "", False
-        fast = fast & ((np.arange(4) < 3) | ~self.inside())
+        fast = fast & ((np.arange(4) < 3) | self.two_kinds())
         for i, name in enumerate(NAMES):
             said = f"{said}{choose(fast[i], choose(some, f' or {name}', name), '')}"
             some = fast[i] | some
         return said
 
-    def folds(self):
-        """Whether halving-doubling must fold ranks: for counts that are no power of two."""
+    def apart(self):
+        """Whether halving-doubling starts or sends otherwise than the tree, in a way that can be seen."""
         passed, sent = collectives.halving_doubling_buffers(self.ranks)
-        return passed > sent
+        return (passed > sent) | self.two_kinds()
 
     def start_share(self):
         starts_s = np.stack(self.times_s(0.0))
         return np.sum(np.where(np.arange(4) == self.fastest(), starts_s, 0.0)) / self.best_s()
 
-    def flat_wire(self):
-        return collectives.flat_wire(self.ranks, *self.wires())
+    def rate(self):
+        """The slowest wire that a ring and a tree must pass."""
+        _, between = collectives.ring_hops(self.ranks, self.per_node)
+        return collectives.ring_bytes_per_s(
+            self.per_node, between + 1.0, self.link_bytes_per_s, self.nic_bytes_per_s
+        )
 
     def inside(self):
         return self.ranks <= self.per_node
 
+    def two_kinds(self):
+        """Whether hops are of two kinds: over the link, and from node to node."""
+        return ~self.inside() & (self.per_node > 1)
+
     def crossover_bytes(self):
-        return collectives.ring_tree_crossover_bytes(self.ranks, *self.flat_wire())
+        ring_s, tree_s, *_ = collectives.textbook_all_reduce_s(0.0, self.ranks, *self.wires())
+        return collectives.crossover_bytes(self.ranks, self.rate(), np.maximum(0.0, ring_s - tree_s))
 
     def half_bytes(self):
         return collectives.half_latency_bytes(self.size, self.start_share())
@@ -195,7 +220,10 @@ class CollectiveCost(Widget):
         ring, tree, doubling, levels = self.heights(at)
         times_s = self.times_s(at)
         # a name goes under its line where the line above it is another's
-        tree_low, levels_low = self.inside() | (times_s[1][1] < times_s[3][1]), times_s[3][3] <= times_s[0][3]
+        tree_low, levels_low = (
+            ~self.two_kinds() | (times_s[1][1] < times_s[3][1]),
+            times_s[3][3] <= times_s[0][3],
+        )
         return {
             "size": at,
             "y": np.stack([ring[0], tree[1], doubling[2], levels[3]]),
@@ -208,14 +236,14 @@ class CollectiveCost(Widget):
             "narrow": [
                 "ring",
                 "tree",
-                choose(self.folds(), NAMES[2], ""),
-                choose(self.inside(), "", NAMES[3]),
+                choose(self.apart(), NAMES[2], ""),
+                choose(self.two_kinds(), NAMES[3], ""),
             ],
             "text": [
-                choose(self.inside(), "ring, two levels", "ring"),
-                choose(self.folds() & rising, "tree", "tree, halving-doubling"),
-                choose(self.folds(), NAMES[2], ""),
-                choose(self.inside(), "", NAMES[3]),
+                choose(self.two_kinds(), "ring", "ring, two levels"),
+                choose(self.apart() & rising, "tree", "tree, halving-doubling"),
+                choose(self.apart(), NAMES[2], ""),
+                choose(self.two_kinds(), NAMES[3], ""),
             ],
         }
 
@@ -233,11 +261,11 @@ class CollectiveCost(Widget):
 
     @hint("marks")
     def of_an_algorithm(self):
-        """Within a node two levels are the ring, and stand under its mark."""
+        """With a single kind of wire two levels are the ring, and stand under its mark."""
         times_s, starts_s = self.at_size_s(), np.stack(self.times_s(0.0))
         bus = self.on_the_bus(self.ranks, self.size, times_s)
         named = [
-            choose(self.inside(), "Ring, and two levels", "Ring"),
+            choose(self.two_kinds(), "Ring", "Ring, and two levels"),
             "Tree",
             "Halving-doubling",
             "Two levels",
@@ -247,7 +275,7 @@ class CollectiveCost(Widget):
             f"{show(bus[i], 'bytes_per_s')} on the bus"
             for i in range(4)
         ]
-        return [*said[:3], choose(self.inside(), "", said[3])]
+        return [*said[:3], choose(self.two_kinds(), said[3], "")]
 
     def top(self):
         """Where the axis ends."""
@@ -304,10 +332,12 @@ class CollectiveCost(Widget):
             "shift": np.where(rising, 12.0, -11.0),
         }
 
-    @part("view", "ranks", *WIRES)
+    @part("view", "ranks", "per_node", "link_bytes_per_s", "nic_bytes_per_s")
     def wire(self):
-        rate, _ = self.flat_wire()
-        text = f"{choose(self.inside(), 'link', 'one NIC')}: {show(rate, 'bytes_per_s')}"
+        rate = self.rate()
+        cards = choose(self.per_node > 1, f"{show(self.per_node, 'count')} NICs", "one NIC")
+        slower = choose(self.inside() | (rate >= self.link_bytes_per_s), "link", cards)
+        text = f"{slower}: {show(rate, 'bytes_per_s')}"
         return {
             "bytes_per_s": rate,
             "seen": np.where(self.view == 1, 1.0, 0.0),
@@ -494,10 +524,11 @@ class CollectiveCost(Widget):
         )
 
     def summary(self):
+        nodes = choose(self.two_kinds(), f" in nodes of {show(self.per_node, 'count')}", "")
+        takes = f"takes {show(self.best_s(), 'seconds')} ({self.leader()})"
         return (
-            f"{self.operation.said} of {show(self.size, 'bytes')} over {show(self.ranks, 'count')} ranks "
-            f"spends {show(self.start_share(), 'percent')} of its {show(self.best_s(), 'seconds')} "
-            f"({self.leader()}) on start-ups."
+            f"{self.operation.said} of {show(self.size, 'bytes')} over {show(self.ranks, 'count')} "
+            f"ranks{nodes} {takes}, {show(self.start_share(), 'percent')} of it start-ups."
         )
 
 

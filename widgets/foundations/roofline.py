@@ -36,16 +36,16 @@ SLOWEST, CROWDED, FASTEST = (
     2e6,
 )  # FLOPs per byte: the ends of the axis, and where its right edge is near
 VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
-LAST = np.array([CROWDED, 1e3, CROWDED, CROWDED])  # from there on a label stands left of its line
+NEAR = 3.0  # two marks on a slope whose names would overlap stand within this factor of each other
+BELOW, FARTHER = 12.0, 38.0  # pixels from a mark down to its name
 CLEAR = 1.25  # decades from the start of the HBM's line up to its name, which ends where the line has risen
-ROWS = 0.37 * np.arange(1, 5)  # decades under the top at which the four labels stand
 
 
 class Roofline(Widget):
     question = "Which ceiling does each piece of work meet: compute, memory or the network?"
     gpu = Choice("GPU", list(catalog.all_gpus().values()), "h100-sxm")
     batch = Number("Decode batch", 32, 1, 4096, whole=True, marks=(1, 8, 64, 128, 256, 512))
-    network = Switch("Train over a network", True)
+    network = Switch("Train over a network")
     precision = Choice(
         "Precision", {name: (name, i) for i, name in enumerate(hardware.PRECISIONS)}, "bf16", more=True
     )
@@ -71,16 +71,16 @@ class Roofline(Widget):
     context = Number(
         "Context of each user, in tokens", 8192, 128, 131072, whole=True, more=True, marks=(512, 32768)
     )
-    dots = Dots()
+    dots = Dots(on=False)
 
     presets = {
         "H100, one reader": {"batch": 1},
         "H100, 256 readers": {"batch": 256},
         "Short chats on 8 H100s": {"batch": 256, "context": 512, "holders": 8},
-        "1,024 tokens a step": {"tokens": 1024},
+        "1,024 tokens a step over a network": {"network": "on", "tokens": 1024},
         "A100 asked for fp8": {"gpu": "a100-80", "precision": "fp8"},
         "B200 in fp4": {"gpu": "b200", "precision": "fp4"},
-        "10 Gb/s Ethernet": {"wire": "eth-10"},
+        "10 Gb/s Ethernet": {"network": "on", "wire": "eth-10"},
     }
     break_it = "Make decode compute-bound, and see what its attention does meanwhile."
     assumptions = (
@@ -266,51 +266,32 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return {"x": ridge, "y": fig.decades_below(self.view_flops_per_s(), 5.95)}
 
-    @part("gpu", "precision", "model", "holders", "context", "batch")
-    def room(self):
-        """The decode batch for whose caches the HBM has room, as a place on the axis."""
-        users, hbm = self.users_that_fit(), self.gpu.hbm_bytes_per_s
-        x = np.maximum(roofline.decode_flops_per_byte(users, self.value_bytes()), SLOWEST)
-        x = np.minimum(x, FASTEST)
-        return {
-            "x": x,
-            "floor": 1.0,
-            "y": roofline.attainable_flops_per_s(x, self.peak(), hbm),
-            "row": fig.decades_below(self.view_flops_per_s(), 4.98),
-            "align": self.side(x),
-            "right": np.where(x > CROWDED, -6, 6),
-            "name": choose(
-                users < 1,
-                "HBM: no room for the weights and a user",
-                choose(
-                    users < self.batch,
-                    f"HBM has room for {show(users, 'count')} of these {show(self.batch, 'count')} users",
-                    f"HBM has room for {self.users(users)}",
-                ),
-            ),
-            "short": choose(users < 1, "no room", f"room for {show(users, 'count')}"),
-        }
-
     @part("gpu", "precision", "batch", "network", "tokens", "ranks", "wire", "prompt", "model")
     def work(self):
         x, ceilings = self.places(), self.ceilings()
         bound = self.bounds(ceilings)
         share = show(roofline.attained_share(ceilings, self.peak())[1], "percent")
         over_link = self.stays_on_the_link() & (roofline.binding_ceiling(ceilings)[3] == 2)
+        computes = roofline.binding_ceiling(ceilings) == 0
+        close = (x[1] < NEAR * x[0]) & (x[0] < NEAR * x[1])  # decode stands by its attention
+        both = (x[2] < NEAR * x[3]) & (x[3] < NEAR * x[2])  # and a training step by the prefill
+        below = np.stack([BELOW, np.where(close, FARTHER, BELOW), BELOW, np.where(both, FARTHER, BELOW)])
+        leftward = (x > CROWDED) | (computes & (np.arange(4) == 1))  # decode on the roof, left of the others
         return {
             "x": x,
             "y": np.min(ceilings, axis=-1),
-            "row": fig.decades_below(self.view_flops_per_s(), ROWS),
             "bound": [*bound[:3], choose(over_link, "link", bound[3])],
             "name": [
-                f"attention in decode: {bound[0]}",
-                f"decode, batch {show(self.batch, 'count')}: {share} of peak, {bound[1]}",
-                f"prefill, {show(self.prompt, 'count')} tokens: {bound[2]}",
-                f"training step: {bound[3]}",
+                "attention in decode",
+                f"decode, batch {show(self.batch, 'count')}: {share} of peak",
+                f"prefill, {show(self.prompt, 'count')} tokens",
+                "training step",
             ],
             "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
-            "align": [choose(x[i] > LAST[i], "right", "left") for i in range(4)],
-            "right": np.where(x > LAST, -6, 6),
+            "align": [choose(leftward[i], "right", "left") for i in range(4)],
+            "right": np.where(leftward, -10.0, 10.0),
+            # a prefill stands under the roof, decode and training over it; what is on a slope, under that
+            "down": np.where(computes & (np.arange(4) != 2), -16.0, below),
         }
 
     @hint("work")
@@ -328,23 +309,6 @@ class Roofline(Widget):
             f"{names[i]}: {show(x[i], 'flops_per_byte')} through {through[i]}, so at most "
             f"{show(attained[i], 'flops_per_s')}, {show(shares[i], 'percent')} of the peak"
             for i in range(4)
-        ]
-
-    @hint("room")
-    def of_the_room(self):
-        users, hbm = self.users_that_fit(), self.gpu.hbm_bytes_per_s
-        at = roofline.decode_flops_per_byte(np.maximum(users, 1.0), self.value_bytes())
-        limit = roofline.attainable_flops_per_s(at, self.peak(), hbm)
-        held = (
-            f"The HBM of {self.servers()} has room for {self.users(users)} with "
-            f"{show(self.context, 'count')} tokens"
-        )
-        return [
-            choose(
-                users < 1,
-                f"The HBM of {self.servers()} has no room for {self.model.name} and one user",
-                f"{held}, whose decode reaches at most {show(limit, 'flops_per_s')} on each GPU",
-            )
         ]
 
     @measured("roofline", "gpu", "precision")
@@ -523,23 +487,12 @@ class Roofline(Widget):
             line_alpha="alpha",
         )
         fig.only("wide", p.yaxis[0])
-        p.segment(
-            "x",
-            "floor",
-            "x",
-            "y",
-            source=sources["room"],
-            line_color=color["ink-soft"],
-            line_width=2,
-            line_dash=[6, 4],
-        )
         sides = soft | {"source": sources["sides"]}
         fig.only(  # over the dashed line of the users that fit
             "wide",
             p.text("x", "y", text=value("memory-bound"), text_align="right", x_offset=-8, **sides),
             p.text("x", "y", text=value("compute-bound"), x_offset=8, **sides),
         )
-        p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         fig.measured(p, sources["products"])
         named = {"text": "text", "text_align": "right", "x_offset": -6, "source": sources["products_named"]}
         fig.only("wide", p.text("x", "row", **named, **fig.LABEL))
@@ -558,11 +511,10 @@ class Roofline(Widget):
             fig.only(
                 width,
                 p.text("x", "row", source=sources["ridges"], **beside, **soft),
-                p.text("x", "row", source=sources["room"], **beside, **over_lines),
                 p.text(
                     "x", "y", text=column, x_offset=6, y_offset="down", source=sources["names"], **over_lines
                 ),
-                p.text("x", "row", source=sources["work"], **beside, **over_lines),
+                p.text("x", "y", y_offset="down", source=sources["work"], **beside, **over_lines),
             )
         return p
 

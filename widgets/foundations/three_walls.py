@@ -13,6 +13,7 @@ from widgets.kit.widget import Widget, hint, part, readout, regime
 
 ROWS = ["Memory", "One step", "Whole run", "Bill"]
 HEIGHTS = np.array([3.0, 2.0, 1.0, 0.0])
+OTHERWISE = 4.0  # over them: the memory wall, if the state were kept the other way
 LONGEST = 2.2  # the axis is linear; a longer bar is broken off and carries its number
 NAMES = ["memory", "the step time", "the deadline", "the budget"]
 VIEWS = [1.22, 1.85, 2.76]  # the axis, with room for the numbers
@@ -24,6 +25,7 @@ DEADLINE_STOPS = sorted(
 )
 ALONE = {"tokens": 1e9, "gpus": 1, "step_tokens": 65e3}
 PRICE = catalog.price("h100-sxm")
+RATES = ("step_tokens", "gpu", "mfu", "price")
 
 
 class ThreeWalls(Widget):
@@ -97,7 +99,8 @@ class ThreeWalls(Widget):
     )
     assumptions = (
         "Memory is that of one GPU: its share of the state of bf16 mixed Adam, 16 bytes per parameter, "
-        "without activations; "
+        "without activations; the pale bar is the other way of keeping it. "
+        "Compute is "
         "arithmetic of $6PD$ at an MFU that does not fall as GPUs are added, which is kind. Bars beyond 2.2× "
         "are broken off."
     )
@@ -125,9 +128,11 @@ class ThreeWalls(Widget):
         """GPUs that hold one copy of the state together."""
         return np.where(self.state == 1, self.gpus, 1.0)
 
-    def each_bytes(self):
-        """The state that one GPU holds."""
-        return self.state_bytes() / self.state_ranks()
+    def kept(self, ranks):
+        """What one GPU holds of a state that this many share, in words."""
+        whole = f"a copy on each GPU, {show(self.state_bytes(), 'bytes')}"
+        cut = f"sharded over {show(ranks, 'count')} GPUs, {show(self.state_bytes() / ranks, 'bytes')} on each"
+        return f"{choose(ranks > 1, cut, whole)}; HBM {sold(self.gpu.hbm_bytes)}"
 
     def step_s(self):
         return flops.run_time_s(
@@ -166,36 +171,34 @@ class ThreeWalls(Widget):
     def is_first(self):
         return walls.first_wall(self.ratios()) == np.arange(4)
 
+    def kept_briefly(self, ranks):
+        """The same, for a phone."""
+        how = choose(ranks > 1, "sharded", "a copy each")
+        return f"{how}, {show(self.state_bytes() / ranks, 'bytes')} of {show(self.gpu.hbm_bytes, 'bytes')}"
+
     def needs(self):
         return [
-            f"{show(self.each_bytes(), 'bytes')} on each GPU, HBM {sold(self.gpu.hbm_bytes)}",
+            self.kept(self.state_ranks()),
             f"{show(self.step_s(), 'seconds')}, wanted {show(self.step_target_s, 'seconds')}",
             f"{show(self.run_s(), 'seconds')}, deadline {show(self.deadline_s, 'seconds')}",
             f"{show(self.bill_dollars(), 'dollars')}, budget {show(self.budget_dollars, 'dollars')}",
         ]
 
+    def otherwise_ranks(self):
+        """GPUs that would share the state, were it kept the other way."""
+        return np.where(self.state == 1, 1.0, self.gpus)
+
+    def otherwise(self):
+        return walls.memory_ratio(self.size, self.gpu, self.otherwise_ranks())
+
     def view(self):
-        return fig.fitting_view(np.max(self.ratios()), VIEWS, 1.22)
+        return fig.fitting_view(np.maximum(np.max(self.ratios()), self.otherwise()), VIEWS, 1.22)
 
     # -- the picture -----------------------------------------------------------------------------------------
-    @part(
-        *[
-            "size",
-            "gpus",
-            "state",
-            "tokens",
-            "step_target_s",
-            "deadline_s",
-            "budget_dollars",
-            "step_tokens",
-            "gpu",
-            "mfu",
-            "price",
-        ]
-    )
+    @part(*["size", "gpus", "state", "tokens", "step_target_s", "deadline_s", "budget_dollars", *RATES])
     def bars(self):
         ratios, first = self.ratios(), self.is_first()
-        end = np.minimum(ratios, LONGEST)
+        end, needs = np.minimum(ratios, LONGEST), self.needs()
         return {
             "row": ROWS,
             "y": HEIGHTS,
@@ -210,10 +213,38 @@ class ThreeWalls(Widget):
             "torn": fig.broken(ratios > LONGEST),
             **fig.value_places(end, 1.0, self.view() * 0.18),
             "label": [self.filled(i)[0] for i in range(4)],
-            "needs": [
-                f"{needs}{choose(first[i], ' · hit first', '')}" for i, needs in enumerate(self.needs())
+            "needs": [f"{needs}{choose(first[i], ' · hit first', '')}" for i, needs in enumerate(needs)],
+            "brief": [
+                f"{brief}{choose(first[i], ' · first', '')}"
+                for i, brief in enumerate([self.kept_briefly(self.state_ranks()), *needs[1:]])
             ],
         }
+
+    @part("size", "gpus", "state", "tokens", "step_target_s", "deadline_s", "budget_dollars", *RATES)
+    def other_way(self):
+        """The memory wall, if the state were kept the other way."""
+        ratio = self.otherwise()
+        end = np.minimum(ratio, LONGEST)
+        return {
+            "y": OTHERWISE,
+            "foot": OTHERWISE - 0.3,
+            "head": OTHERWISE + 0.28,
+            "ratio": ratio,
+            "within": np.minimum(end, 1),
+            "over_from": fig.gone_unless(ratio > 1, 1.0),
+            "over_to": fig.gone_unless(ratio > 1, end),
+            "torn": fig.broken(ratio > LONGEST),
+            **fig.value_places(end, 1.0, self.view() * 0.18),
+            "label": choose(ratio > 1, show(ratio, "times"), show(ratio, "percent")),
+            "needs": f"if {self.kept(self.otherwise_ranks())}",
+            "brief": f"if {self.kept_briefly(self.otherwise_ranks())}",
+        }
+
+    @hint("other_way")
+    def of_the_other_way(self):
+        ratio = self.otherwise()
+        against = choose(ratio > 1, show(ratio, "times"), f"{show(ratio, 'percent')} of")
+        return [f"If {self.kept(self.otherwise_ranks())}: {against} what there is"]
 
     @hint("bars")
     def of_a_wall(self):
@@ -230,24 +261,36 @@ class ThreeWalls(Widget):
         return {"x": [0.0, self.view()]}
 
     def figure(self, sources):
-        p = fig.plot((0, VIEWS[-1]), (-0.42, 3.78), height=360, x_title="needed, as a share of what there is")
+        p = fig.plot((0, VIEWS[-1]), (-0.42, 4.78), height=440, x_title="needed, as a share of what there is")
         fig.ticks(p.xaxis[0], [0, 0.5, 1], "percent")
         p.xaxis[0].ticker.ticks += [1.5, 2.0]
         p.xaxis[0].major_label_overrides |= {1.5: "1.5×", 2.0: "2×"}
         fig.hide(p.yaxis[0])
         p.ygrid.grid_line_color = None
-        color, bars = fig.COLOR, sources["bars"]
         hue = fig.hues("row", dict(zip(ROWS, ["hbm", "compute", "compute", "ink-soft"])))
-        bar = {"y": "y", "height": 0.4, "source": bars}
+        self.draw_bars(p, sources["bars"], "end", {"fill_color": hue})
+        outline = {"fill_color": fig.COLOR["hbm"], "fill_alpha": 0.3}
+        self.draw_bars(p, sources["other_way"], "over_to", outline, height=0.22)
+        above = {"x_offset": 1, "y_offset": -35}
+        p.text(0, "y", text="row", source=sources["bars"], **above, **fig.BOLD)
+        for width, words in (("wide", "needs"), ("narrow", "brief")):
+            bars, other = sources["bars"], sources["other_way"]
+            fig.only(
+                width,
+                p.text(0, "y", text=words, source=bars, **above | {"x_offset": 82}, **fig.LABEL),
+                p.text(0, "y", text=words, source=other, **above | {"y_offset": -28}, **fig.LABEL),
+            )
+        return p
+
+    @staticmethod
+    def draw_bars(p, bars, end, look, height=0.4):
+        color, bar = fig.COLOR, {"y": "y", "height": height, "source": bars}
         p.hbar(left=0, right=1, **bar, fill_color=color["panel"], line_color=color["axis"])
-        p.hbar(left=0, right="within", **bar, fill_color=hue, line_color=None)
+        p.hbar(left=0, right="within", **bar, **look, line_color=None)
         p.hbar(left="over_from", right="over_to", **bar, **fig.OVER)
         p.segment(1, "foot", 1, "head", source=bars, line_color=color["ink"], line_width=3)
-        fig.torn(p, bars, "end", "y")
-        p.text(0, "y", text="row", source=bars, x_offset=1, y_offset=-35, **fig.BOLD)
-        p.text(0, "y", text="needs", source=bars, x_offset=82, y_offset=-35, **fig.LABEL)
+        fig.torn(p, bars, end, "y")
         fig.values(p, bars, "label", **fig.BOLD)
-        return p
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Hit first")

@@ -30,6 +30,10 @@ class Intake(NamedTuple):
     not_json: str
     not_an_object: str
     shown: int  # characters of a wrong value that a message repeats
+    # which keys that are not among ``keys`` may not be passed over: what their names hold and do not hold,
+    # objects that are parts of a file, keys that are known, and values at which a key says nothing
+    unread: dict
+    lengths: dict  # which key lists all of something, at which places its number stands, and what is said
     sets: dict[str, str]  # controls that are set whatever the file says
 
     def describe(self, controls: dict) -> dict:

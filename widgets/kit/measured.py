@@ -33,8 +33,8 @@ class Dots(Switch):
 
     under_plot = True
 
-    def __init__(self) -> None:
-        super().__init__("Measured points", True, more=True)
+    def __init__(self, on: bool = True) -> None:
+        super().__init__("Measured points", on, more=True)
 
 
 class Seen(NamedTuple):

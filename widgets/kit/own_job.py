@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.catalog import config_json
+from engine.catalog import config_json, config_layers
 from engine.step import own
 from widgets.kit.controls import Number, Switch
 from widgets.kit.intake import Intake
@@ -31,6 +31,15 @@ CONFIG_JSON = Intake(
     config_json.NOT_JSON,
     config_json.NOT_AN_OBJECT,
     config_json.SHOWN,
+    {
+        "holds": config_layers.SHAPES,
+        "not_holds": config_layers.NOT_SHAPES,
+        "parts": config_layers.PARTS,
+        "known": config_json.PAGE_KNOWS,
+        "harmless_at": config_layers.HARMLESS_AT,
+        "said": config_layers.UNREAD,
+    },
+    {"list": "layer_types", "of": config_json.AT_LAYERS, "said": config_json.WRONG_LENGTH},
     {"model": "own"},
 )
 PRECISIONS = {

@@ -182,6 +182,8 @@ class Widget(Viewer):
     tap: dict[
         str, str
     ] = {}  # {part: choice control}: a click picks the nearest point, or column if the part has no y
+    # {part: (number control, number control)}: a mark that is dragged onto another sets both to their rows
+    carry: dict[str, tuple[str, str]] = {}
     lights: dict[str, Any] = {}  # name -> Light: what a sentence can highlight besides each part (guide.py)
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
 

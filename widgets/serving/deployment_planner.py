@@ -18,7 +18,18 @@ from widgets.serving.two_pools import asked
 
 MODELS = [
     catalog.model(key)
-    for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b", "gpt-oss-120b", "deepseek-v3")
+    for key in (
+        *("llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b", "gpt-oss-120b", "deepseek-v3"),
+        *(
+            "qwen3.5-27b",
+            "qwen3.5-35b-a3b",
+            "qwen3.5-397b-a17b",
+            "gemma4-31b",
+            "minimax-m2",
+            "nemotron-3-super",
+        ),
+        *("glm-5", "deepseek-v3.2", "deepseek-v4-flash", "kimi-k2.5", "kimi-linear-48b", "mistral-large-3"),
+    )
 ]
 GPUS = [catalog.gpu(key) for key in ("h100-sxm", "h200", "b200", "mi300x")]
 WEIGHTS = {
@@ -27,7 +38,6 @@ WEIGHTS = {
 }
 DEGREES = [f"{degree}" for degree in choice.DEGREES]
 WRITES = np.array(choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
-POOLS = [f"TP {degree}{pools}" for pools in (" in one pool", ", prompts apart") for degree in DEGREES]
 PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]

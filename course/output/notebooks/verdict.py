@@ -1,20 +1,15 @@
 """The verdict on a typed answer, for notebooks, in which the page's scripts (site/theme/assets/js/verdict.js
-and widget/guess.js) do not run. A fuzz test checks that Python and JavaScript say the same."""
+and widget/guess.js) do not run. Both ask the same rule (engine/base/answers.py)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from engine.base import typed, units
+from engine.base import answers, typed, units
 from engine.base.typed import Reading
-
-EXACT = 1e-6
-CLOSE, CLOSE_TO_EXACT = 0.25, 0.05  # the largest relative error that counts as close, whatever the tolerance
-TRAPPED = 0.03  # how near to the result of a known wrong approach an answer counts as that mistake
-SPOT_ON, NEAR, TIMES = 1.005, 1.1, 2  # factors between guess and truth at which the reply changes its words
 
 
 @dataclass(frozen=True)
@@ -62,114 +57,51 @@ def _fitting(text: str, asked: Asked, accepts: Callable[[Reading], bool]) -> Rea
     return next((way for way in ways if accepts(way)), first)
 
 
-# -- an exercise ---------------------------------------------------------------------------------------------
+# -- what is said --------------------------------------------------------------------------------------------
 def judge(text: str, asked: Asked) -> Verdict:
     """The verdict on an answer to an exercise. It never contains the right number before the reader has found
     it."""
-    found = _fitting(text, asked, lambda way: _is_right(way, asked))
-    value = found.value
-    if value is None:
-        return Verdict(False, False, found.refused)
-    if _is_right(found, asked):
-        return Verdict(True, True, f"Right: {asked.shown}.{_apart(value, asked)}")
-    off = abs(value - asked.expected)
-    if asked.within and not asked.side and found.digits == 1 and off <= found.half:
-        allowed = units.number(100 * asked.within)
-        return Verdict(
-            False,
-            False,
-            f"Right as far as it goes, but the answer must be within {allowed} %, so give one digit more.",
-        )
-    meant = units.human(value, "percent") if asked.family == "percent" else f"{text.strip()} {asked.unit}"
-    read_as = f"Read as {meant}. " if found.bare and asked.unit else ""
-    trapped = asked.trap is not None and asked.hint and _near(value, asked.trap, TRAPPED)
-    return Verdict(
-        False, True, read_as + (asked.hint if trapped else _slip(value, asked) or _distance(value, asked))
-    )
-
-
-def _near(value: float, other: float, within: float) -> bool:
-    return other != 0 and abs(value / other - 1) <= within
-
-
-def _is_beyond(value: float, asked: Asked) -> bool:
-    """True if the value is off on the side that the exercise forbids, where one more does not fit."""
-    beyond = {"below": value > asked.expected, "above": value < asked.expected}
-    return beyond.get(asked.side, False)
-
-
-def _is_right(found: Reading, asked: Asked) -> bool:
-    """True if the answer is within the tolerance, or right to the digits that were typed, if these are at
-    least two (0.73 for 0.7316)."""
+    found = _fitting(text, asked, lambda way: way.value is not None and bool(_ruled(way, asked)["right"]))
     if found.value is None:
-        return False
-    off = abs(found.value - asked.expected)
-    allowed = EXACT if _is_beyond(found.value, asked) else asked.within or EXACT
-    by_digits = asked.within > 0 and not asked.side and found.digits > 1 and off <= found.half
-    return off <= allowed * abs(asked.expected) or by_digits
+        return Verdict(False, False, found.refused)
+    ruled = _ruled(found, asked)
+    words, by = _slips(asked)[int(ruled["slip"])] if ruled["slip"] >= 0 else ("", 0.0)
+    said = answers.sentence(
+        ruled,
+        shown=asked.shown,
+        within=units.number(100 * asked.within),
+        hint=asked.hint,
+        slip=words.replace("{by}", units.number(by)),
+    )
+    meant = (
+        units.human(found.value, "percent") if asked.family == "percent" else f"{text.strip()} {asked.unit}"
+    )
+    wrong = ruled["counts"] and not ruled["right"]
+    read_as = f"Read as {meant}. " if wrong and found.bare and asked.unit else ""
+    return Verdict(bool(ruled["right"]), bool(ruled["counts"]), read_as + said)
 
 
-def _points(apart: float) -> str:
-    return f"{units.number(100 * abs(apart), 2)} percentage points"
+def _slips(asked: Asked) -> list[tuple[str, float]]:
+    """The words and the factor of each known slip."""
+    return [(words, by) for factors, words, _ in asked.slips for by in factors]
 
 
-def _apart(value: float, asked: Asked) -> str:
-    off = abs(value / asked.expected - 1) if asked.expected else 0.0
-    if off <= 0.0005:
-        return ""
-    far = _points(value - asked.expected) if asked.family == "percent" else f"{units.number(100 * off, 2)} %"
-    return f" Yours is {far} {'above' if value > asked.expected else 'below'}."
-
-
-def _slip(value: float, asked: Asked) -> str:
-    """The known slip by which this answer may be off, or ''."""
-    ratio = value / asked.expected if asked.expected else math.copysign(math.inf, value)
-    if ratio < 0:
-        return "Look at the sign."
-    for factors, words, within in asked.slips:
-        by = next(
-            (one for one in factors if _near(ratio, one, within) or _near(ratio, 1 / one, within)), None
-        )
-        if by is not None:
-            return words.replace("{by}", units.number(by))
-    return ""
-
-
-def _distance(value: float, asked: Asked) -> str:
-    expected, within = asked.expected, asked.within
-    side, ratio = ("high" if value > expected else "low"), abs(value / expected) if expected else math.inf
-    whole = expected == round(expected) and expected in (-(-value // 1), value // 1)
-    if (not within or asked.side) and whole:
-        return "Nearly, but the answer is a whole number. Which way must this one be rounded?"
-    if abs(ratio - 1) <= (min(2 * within, CLOSE) if within else CLOSE_TO_EXACT):
-        if not within:
-            return f"Close, a little too {side}; but this one must be exact."
-        if _is_beyond(value, asked):
-            why = "so many no longer fit" if asked.side == "below" else "so few are not enough"
-            return f"Close, a little too {side}: {why}."
-        return (
-            f"Close, a little too {side}: the answer must be within {units.number(100 * within)} %. "
-            "Something rounded early, or a small term left out?"
-        )
-    if ratio > 10 or ratio < 0.1:
-        return f"Too {side}, by more than a factor of ten."
-    return f"Too {side}, by more than rounding explains." if within else f"Too {side}."
-
-
-# -- a prediction --------------------------------------------------------------------------------------------
-def off_by(value: float, truth: float, family: str) -> str:
-    """How far off a guess is, in words such as '4× too low'."""
-    ratio = value / truth
-    far, side = max(ratio, 1 / ratio), "high" if ratio > 1 else "low"
-    if far < SPOT_ON:
-        return "Spot on."
-    if far < TIMES and family == "percent":
-        return f"{_points(value - truth)} too {side}."
-    if far <= NEAR:
-        return "Within 10 %."
-    if far < TIMES:
-        return f"{units.number(100 * abs(ratio - 1), 2)} % too {side}."
-    return f"{units.number(far, 2)}× too {side}."
+def _ruled(found: Reading, asked: Asked) -> dict[str, Any]:
+    """What the rule says of a reading."""
+    trap = asked.trap if asked.trap is not None and asked.hint else math.nan
+    share, nears = asked.family == "percent", [near for factors, _, near in asked.slips for _ in factors]
+    return answers.judged(
+        found.value,
+        found.half,
+        found.digits,
+        asked.expected,
+        asked.within,
+        answers.BEYOND[asked.side],
+        share,
+        trap,
+        [by for _, by in _slips(asked)],
+        nears,
+    )
 
 
 def guessed(text: str, truth: float, family: str, scale: float, shown: str, digits: int) -> Verdict:
@@ -179,6 +111,6 @@ def guessed(text: str, truth: float, family: str, scale: float, shown: str, digi
         return Verdict(False, False, found.refused)
     if not found.value > 0:
         return Verdict(False, False, "It is more than zero.")
-    off = off_by(found.value, truth, family)
-    said = f"{off} You said {units.human(found.value, family, digits)}; it is {shown}."
-    return Verdict(off == "Spot on.", True, said)
+    ruled = answers.off_by(found.value, truth, family == "percent")
+    said = f"{answers.sentence(ruled)} You said {units.human(found.value, family, digits)}; it is {shown}."
+    return Verdict(ruled["said"] == answers.EQUAL, True, said)

@@ -267,7 +267,7 @@ WRONG = [  # the faulty entry of an otherwise good file, and words of the messag
     ),
     (
         {"sliding_window": 4096, "layer_types": ["sliding_attention"] * 33},
-        "layer_types must name at most 32 layers with a window, got 33.",
+        "layer_types must name 32 layers, one for each; got 33.",
     ),
     ({"text_config": [1]}, "text_config must be an object in braces, got [1]."),
     (

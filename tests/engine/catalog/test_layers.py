@@ -74,6 +74,8 @@ def test_windows_keep_and_see_what_is_in_them():
         model = of(whole, {**whole, "count": 2, **more})
         assert memory.kv_bytes(model, 100, 1, 1.0) == 64 * (100 + 2 * 10)
         assert flops.attention_flops_per_token(model, 100) == 2 * 8 * 32 * (50 + 2 * seen)
+        assert model.cache_bytes_per_token(1.0) == 64  # a further token grows the one layer without a window
+        assert model.window_bytes_per_sequence(1.0) == 64 * 2 * 10
 
 
 def test_kinds_stand_beside_each_other_in_one_model():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine import catalog
+from engine import catalog, validation
 from engine.catalog import config_json, models
 from engine.mechanism import flops, memory
 from engine.mechanism.shape import shape
@@ -96,10 +96,14 @@ def test_a_whole_sequence_moves_its_values_and_a_state_for_each_chunk():
 
 
 def test_of_a_whole_sequence_what_was_picked_is_read_and_all_is_scored():
-    """Of 64 tokens the first 16 see 8 on average, the others 16: 14. Each is scored against 32."""
-    work = one(INDEXED).layers[0].attention.reading(64.0)
-    assert work.flops == 64 * 14 * 2 * 8 * ((12 + 4) + 10)
-    assert work.repeated_flops == 64 * 32 * 2 * 2 * 8
+    """Of 64 tokens the first 16 see 8 on average, the others 16: 14, and each is scored against 32. To read
+    the latents of 14 as they are costs more than keys and values of all 32; of 640 tokens it costs less."""
+    short, long = (one(INDEXED).layers[0].attention.reading(seq) for seq in (64.0, 640.0))
+    assert short.flops == 64 * 32 * 2 * 8 * ((12 + 4) + 10)
+    assert long.flops == 640 * (16 - 16 * 16 / 1280) * 2 * 8 * (32 + 4 + 32)
+    assert short.repeated_flops == 64 * 32 * 2 * 2 * 8
+    grouped = one(INDEXED | {"over": GROUPED}).layers[0].attention.reading(64.0)
+    assert grouped.flops == 64 * 14 * 2 * 8 * (16 + 16)
 
 
 GROUPED = {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16}
@@ -219,6 +223,88 @@ def test_a_config_json_gives_the_catalogues_model(name):
     assert alike[0] == alike[1]
 
 
+STRANGERS = json.loads(Path(__file__).with_name("strangers.json").read_text(encoding="utf-8"))
+
+
+@in_one_test("name", STRANGERS)
+def test_a_file_of_a_model_that_is_not_in_the_catalogue_gives_its_parameters(name):
+    """Held against the library's own class, built from the same file (transformers 5.24), and where it has
+    none against what the maker says (EXAONE 4.5 of 33B, Step 3.7, Ring-mini)."""
+    row = STRANGERS[name]
+    found = config_json.model(json.dumps(row["config"]))
+    counted = row["total"] % 10**6 > 0
+    assert found.total_params == pytest.approx(row["total"], rel=1e-3 if counted else 0.025)
+    assert found.active_params <= found.total_params
+
+
+@in_one_test(
+    "name, changes, words",
+    [
+        ("XiaomiMiMo/MiMo-V2-Flash", {"moe_layer_freq": [1] * 47}, ("moe_layer_freq", "48 layers", "got 47")),
+        ("XiaomiMiMo/MiMo-V2-Flash", {"hybrid_layer_pattern": [2] * 48}, ("hybrid_layer_pattern", "got 2")),
+        ("XiaomiMiMo/MiMo-V2-Flash", {"swa_v_head_dim": -128}, ("swa_v_head_dim", "at least 1")),
+        ("zai-org/GLM-5.2", {"indexer_types": ["full"] * 3}, ("indexer_types", "78 layers", "got 3")),
+        ("zai-org/GLM-5.2", {"mlp_layer_types": ["thin"] * 78}, ("mlp_layer_types", "got thin")),
+        ("zai-org/GLM-5.2", {"index_topk": -1}, ("index_topk", "at least 1", "got -1")),
+        (
+            "zai-org/GLM-5.2",
+            {"max_position_embeddings": -5},
+            ("max_position_embeddings", "above 0", "got -5"),
+        ),
+        ("zai-org/GLM-5.2", {"n_routed_experts": None}, ("no num_local_experts", "n_routed_experts")),
+        ("MiniMaxAI/MiniMax-M3", {"block_configs": [{"ffn": 1}]}, ("block_configs", "not read")),
+        ("MiniMaxAI/MiniMax-M3", {"talker_config": {"hidden_size": 1}}, ("talker_config", "not read")),
+        ("MiniMaxAI/MiniMax-M3", {"moe_layer_freq": 2}, ("moe_layer_freq", "1 or a list", "got 2")),
+        ("MiniMaxAI/MiniMax-M3", {"type_vocab_size": 2}, ("type_vocab_size", "encoders")),
+        ("Qwen/Qwen3.5-9B", {"layer_types": [["full_attention"]] * 32}, ("layer_types", "full_attention")),
+        ("LiquidAI/LFM2.5-8B-A1B", {"conv_L_cache": 0}, ("conv_L_cache", "at least 1", "got 0")),
+    ],
+)
+def test_a_strangers_contradiction_is_one_line_that_names_the_key(name, changes, words):
+    config = json.loads(json.dumps(STRANGERS[name]["config"]))
+    config.get("text_config", config).update(changes)
+    with refused(*words):
+        config_json.model(json.dumps(config))
+
+
+@in_one_test(
+    "name, part, changes, words",
+    [
+        (
+            "mistralai/Voxtral-Mini-3B-2507",
+            "audio_config",
+            {"model_type": "ears"},
+            ("audio_config.model_type",),
+        ),
+        ("mistralai/Voxtral-Mini-3B-2507", "audio_config", {"num_hidden_layers": 0}, ("encoder_layers",)),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"model_type": "eyes"}, ("vision_config.model_type", "eyes")),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"depth": None}, ("vision_config has no depth",)),
+        ("Qwen/Qwen3.5-9B", "vision_config", {"hidden_size": -1}, ("hidden_size", "from 1", "got -1")),
+    ],
+)
+def test_a_wrong_tower_is_named(name, part, changes, words):
+    config = json.loads(json.dumps(STRANGERS[name]["config"]))
+    config[part].update(changes)
+    if part == "vision_config" and "model_type" in changes:
+        config[part]["hidden_size"] = 2048  # a share of the model that cannot be guessed
+    with refused(*words):
+        config_json.model(json.dumps(config))
+
+
+def test_what_a_key_tells_of_a_layer_is_in_its_groups():
+    mimo = config_json.model(json.dumps(STRANGERS["XiaomiMiMo/MiMo-V2-Flash"]["config"]))
+    full, windowed = mimo.layers[0], mimo.layers[1]
+    assert (full.attention.kv_heads, windowed.attention.kv_heads) == (4, 8)
+    assert (full.attention.qk_dim, full.attention.value_dim) == (192, 128)
+    assert full.attention.cached == 4 * (192 + 128) and windowed.window.tokens == 128
+    liquid = config_json.model(json.dumps(STRANGERS["LiquidAI/LFM2.5-8B-A1B"]["config"]))
+    assert liquid.state_bytes_per_sequence == 18 * 2 * 2048 * 2
+    assert liquid.cache_bytes_per_token() == 6 * 2 * 8 * 64 * 2
+    glm = config_json.model(json.dumps(STRANGERS["zai-org/GLM-5.2"]["config"]))
+    assert sum(g.count for g in glm.layers if g.attention.indexer) == 21  # 57 of 78 reuse what these picked
+    assert glm.mtp_modules == 1
+
+
 # -- bad files -----------------------------------------------------------------------------------------------
 QWEN, NEMOTRON, KIMI = (
     "Qwen/Qwen3.5-35B-A3B",
@@ -299,6 +385,27 @@ MIXED = [
 ]
 
 
+# models of gated delta layers, Kimi's or Mamba-2 beside softmax attention: all of their kernels are timed in
+# the published cases
+TIMED = {
+    *("kimi-k3", "kimi-linear-48b", "ling-3.0-flash", "nemotron-3-nano", "nemotron-3-super"),
+    *("nemotron-3-ultra", "qwen3.5-397b-a17b", "qwen3.5-122b-a10b", "qwen3.5-35b-a3b", "qwen3.5-27b"),
+    *("qwen3-next-80b-a3b", "granite-4.0-h-small", "granite-4.0-h-tiny", "falcon-h1-34b"),
+}
+
+
+def test_the_constants_of_linear_attention_meet_the_timings_that_fitted_them_and_those_that_did_not():
+    """Seven timings of the gated delta rule on H100 and B200 and of Kimi's on H20 fitted two numbers, two of
+    Mamba-2 a third; the others, those on the H800 among them, fitted nothing."""
+    rows = [row for row in validation.validate().compared if row.kind == "mixer"]
+    by_host = ("mamba2_h100_1024", "mamba2_h100_2048")  # whose kernels wait for the host that launches them
+    fitted = [abs(row.error) for row in rows if row.fitted]
+    held_out = [abs(row.error) for row in rows if not row.fitted and row.case not in by_host]
+    assert (len(fitted), len(held_out)) == (9, 15)
+    assert max(fitted) < 0.1 and sum(fitted) / 9 < 0.05
+    assert max(held_out) < 0.08 and sum(held_out) / 15 < 0.04
+
+
 @in_one_test("key", MIXED)
 def test_all_kinds_are_served_and_trained(key):
     model, at = catalog.model(key), machine(catalog.gpu("b200"))
@@ -307,7 +414,7 @@ def test_all_kinds_are_served_and_trained(key):
     assert "attention" in found.extrapolates
     step = engine.estimate(model, at, engine.Job(global_batch=64, seq=4096), engine.Layout(gpus=64, tp=2))
     assert 0 < step.step_s < 1000
-    assert "attention" in step.extrapolates
+    assert ("attention" in step.extrapolates) == (key not in TIMED)
 
 
 def test_long_contexts_cost_a_state_nothing():

@@ -8,6 +8,7 @@ import engine
 from engine import catalog
 from engine.catalog import naming
 from tests.cases import in_one_test
+from tests.engine.catalog.test_mixers import CONFIGS
 from tests.said import refused
 
 
@@ -104,3 +105,19 @@ def test_a_path_is_a_model(tmp_path):
         assert engine.model(given).total_params == engine.model("llama3.1-8b").total_params
     with pytest.raises(ValueError, match="readable JSON file"):
         engine.model(str(tmp_path / "nowhere.json"))
+
+
+def test_a_model_is_a_name_a_folder_a_file_or_the_text_of_a_config_json(tmp_path):
+    text = json.dumps(CONFIGS["Qwen/Qwen3-8B"]["config"])
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    known = catalog.model("qwen3-8b").total_params
+    for said in (str(tmp_path), str(tmp_path / "config.json"), f"\n{text}"):
+        assert engine.model(said).total_params == pytest.approx(known, rel=1e-4)
+    quantised = {"quantization": {"quant_algo": "W4A16_NVFP4", "exclude_modules": ["lm_head"]}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(quantised), encoding="utf-8")
+    assert engine.model(str(tmp_path)).stored == "rest nvfp4"
+    (tmp_path / "hf_quant_config.json").write_text("{", encoding="utf-8")
+    with refused("hf_quant_config.json", "readable"):
+        engine.model(str(tmp_path))
+    with refused("This is not JSON", "line 1"):
+        engine.model("{here")

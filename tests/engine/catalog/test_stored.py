@@ -65,6 +65,14 @@ def test_every_entry_of_the_catalogue_can_be_parsed():
         assert set(stored.parsed(model.stored)) == set(stored.PARTS)
 
 
+def test_a_server_logs_what_is_counted():
+    """vLLM of a Qwen3-30B-A3B in w4a16: "model weights take 15.68GiB" (vllm-project/vllm issue 17327)."""
+    told = {"quant_method": "compressed-tensors", "ignore": ["lm_head"], "format": "pack-quantized"}
+    told["config_groups"] = {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}}
+    formats = stored.of_config({"quantization_config": told})
+    assert catalog.model("qwen3-30b-a3b").weight_bytes(formats) == pytest.approx(15.68 * 2**30, rel=0.02)
+
+
 # -- what files say ------------------------------------------------------------------------------------------
 COMPRESSED = {"quant_method": "compressed-tensors", "ignore": ["lm_head"]}
 INT4 = {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}

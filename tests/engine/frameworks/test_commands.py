@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
-from engine.frameworks import known_models
 from engine.frameworks.registry import servers as programs
 from engine.frameworks.servers import command
 from engine.launch import reading as readings
@@ -240,7 +239,7 @@ def test_each_checkpoint_is_read_back_as_its_model():
     public = [model for model in models if model.checkpoint]
     assert len(public) > 60 and all(model.access in ("", "gated") for model in models)
     for model in public:
-        assert known_models.key_of(model.checkpoint) == model.key
+        assert catalog.model_key(model.checkpoint) == model.key
         assert re.fullmatch(r"[\w-]+/[\w.-]+", model.checkpoint)
         if not model.counted_params:  # of those, nobody has looked it up
             assert (model.access == "gated") == model.checkpoint.startswith(

@@ -101,8 +101,10 @@ PROGRAMS = {
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:
-    """Whose kernels a framework runs: torchtitan PyTorch's own, compiled if the loss is; the others are
-    assumed to use a library's."""
+    """Whose kernels a framework runs: torchtitan PyTorch's own, compiled if the loss is; the trainer its
+    operators; the others are assumed to use a library's."""
+    if framework == "hugging_face":
+        return "eager"
     if framework != "torchtitan":
         return "library"
     return "eager" if loss == "plain" else "compiled"
@@ -205,10 +207,12 @@ CONFIGS = {
 @QUICK
 @given(launches("hugging_face", tuple(CONFIGS)))
 def test_deepspeed_s_json_with_the_trainer_s_arguments(one):
-    """Liger chooses the chunks of a loss itself, by what a micro-batch holds."""
+    """Liger chooses the chunks of a loss itself, by what a micro-batch holds, and brings kernels of its own
+    for norms and activation functions."""
     if one.job.software.loss == "chunked":
         tokens = one.layout.micro_batch * one.job.seq // one.layout.cp
-        by = replace(one.job.software, loss_chunks=hugging_face.liger_chunks(one.model, tokens))
+        chunks = hugging_face.liger_chunks(one.model, tokens)
+        by = replace(one.job.software, loss_chunks=chunks, kernels="compiled", written_out=False)
         one = replace(one, job=replace(one.job, software=by))
     run = planned.run_of(one, one.layout)
     texts = {

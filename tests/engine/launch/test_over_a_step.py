@@ -28,7 +28,8 @@ def test_it_stays_within_the_estimate_and_between_its_own_bounds(name):
     there = report.capacity_bytes - FRAMEWORK_BYTES
     assert 0.8 * theirs < found.peak_bytes <= 1.02 * theirs
     assert found.peak_bytes <= found.reserved_bytes
-    assert found.expandable_bytes <= 1.02 * found.reserved_bytes
+    # without pressure nothing is given back, and what Adam takes in one piece may not fit in between
+    assert found.expandable_bytes <= 1.1 * found.reserved_bytes
     assert found.peak_bytes > there if found.failed else found.reserved_bytes <= there
     last, first = found.moments[-1], found.moments[0]
     assert last.what == "optimizer" and last.allocated_bytes < max(m.allocated_bytes for m in found.moments)
@@ -56,7 +57,7 @@ def test_batches_of_varying_length_fragment_more_than_those_of_one():
 
 def test_an_unfused_loss_without_room_is_said_to_fragment():
     """Without expandable segments, which torchtitan's launcher turns on: then it does not. torchtitan's log
-    gives the most that PyTorch reserved, which is a ninth more than ours. It was closer as long as its file
+    gives the most that PyTorch reserved, which is a twelfth more than ours. It was closer as long as its file
     was read as recomputing every second layer; it recomputes operators, which keeps less."""
     report = TRAINED["titan-8b-8"]
     said = over_a_step.words(
@@ -66,7 +67,7 @@ def test_an_unfused_loss_without_room_is_said_to_fragment():
     as_launched = over_a_step.of_report(report)
     assert "makes PyTorch's segments expandable" in over_a_step.words(as_launched, report.capacity_bytes)
     published = launch_cases.cases()["titan-8b-8"]["memory_gib"] * GIB
-    assert published / as_launched.reserved_bytes == pytest.approx(1.12, abs=0.02)
+    assert published / as_launched.reserved_bytes == pytest.approx(1.08, abs=0.02)
 
 
 def test_a_server_has_no_step_and_two_ways_at_once_no_single_stage():

@@ -378,7 +378,7 @@ def test_one_s_own_machine_and_gpu_count():
     assert slower.estimate.step_s > usual.estimate.step_s and slower.total_bytes == usual.total_bytes
     large = replace(catalog.gpu("h100-sxm"), hbm_bytes=96e9, reported_bytes=0.0, name="Ours")
     own = engine.check_launch(MEGATRON, large)
-    assert own.capacity_bytes == 96e9 and own.verdict == verdict.FITS and "gpu" in own.extrapolates
+    assert own.capacity_bytes == 96e9 and own.fits and "gpu" in own.extrapolates
     said = engine.check_launch(TITAN, "h100-sxm")
     assert any(a.name == "gpus" for a in said.assumed) and said.launch.gpus == 1
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import catalog
 from engine.executed import ranks, ranks_operations
-from engine.mechanism import collectives
+from engine.mechanism import collectives, start_ups
 from tests.cases import in_one_test
 
 GB, US = 1e9, 1e-6
@@ -52,18 +53,49 @@ def test_the_flat_wire_is_the_link_until_the_node_is_full():
     assert collectives.flat_wire(9, 8, *wires) == (50 * GB, 9.6 * US)
 
 
-def test_all_forms_at_once_are_the_forms_one_by_one():
+WIRES = (450 * GB, 3.4 * US, 50 * GB, 9.6 * US)
+
+
+def test_all_forms_go_through_the_same_nodes():
+    """64 ranks in nodes of 8: 400 GB/s leave a node and 450 a GPU; a ring has 56 hops over the link and 7
+    over NICs, each twice, a tree 3 and 3."""
     size = np.geomspace(1e3, 1e10, 7)
-    ring, tree, doubling, levels = collectives.textbook_all_reduce_s(
-        size, 64, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US
+    ring, tree, doubling, levels = collectives.textbook_all_reduce_s(size, 64, 8, *WIRES)
+    assert np.allclose(ring, 126 / 64 * size / (400 * GB) + 112 * 3.4 * US + 14 * 9.6 * US)
+    hops_s = 6 * 3.4 * US + 6 * 9.6 * US
+    assert np.allclose(tree, 2 * size / (400 * GB) + hops_s)
+    bytes_s = 14 / 8 * size / (450 * GB) + 14 / 8 * size / 8 / (50 * GB)
+    assert np.allclose(doubling, bytes_s + hops_s)
+    assert np.allclose(levels, bytes_s + 14 * 3.4 * US + 14 * 9.6 * US)
+
+
+def test_with_a_rank_in_each_node_all_forms_are_those_of_one_wire():
+    size = np.geomspace(1e3, 1e10, 7)
+    ring, tree, doubling, levels = collectives.textbook_all_reduce_s(size, 96, 1, *WIRES)
+    card = 96, 50 * GB, 9.6 * US
+    assert np.allclose(ring, collectives.ring_all_reduce_s(size, *card), rtol=1e-14)
+    assert np.allclose(levels, ring, rtol=1e-14)
+    assert np.allclose(tree, collectives.tree_all_reduce_s(size, *card), rtol=1e-14)
+    assert np.allclose(doubling, collectives.halving_doubling_all_reduce_s(size, *card), rtol=1e-14)
+
+
+def test_a_ring_through_nodes_of_dgx_is_lesson_03s():
+    """16 GB over 1,024 H100s: 80 ms of bytes and 2 ms of hops."""
+    dgx = catalog.node("dgx-h100")
+    wires = dgx.link.bytes_per_s, start_ups.hop_s(dgx.link), dgx.nic.bytes_per_s, start_ups.hop_s(dgx.nic)
+    ring, _, _, levels = collectives.textbook_all_reduce_s(16 * GB, 1024, 8, *wires)
+    assert (
+        ring == pytest.approx(start_ups.ring_through_s(16 * GB, 1024, dgx)) == pytest.approx(82e-3, rel=0.01)
     )
-    assert np.allclose(ring, collectives.ring_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
-    assert np.allclose(tree, collectives.tree_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
-    assert np.allclose(
-        doubling, collectives.halving_doubling_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14
-    )
-    inside, across = 14 / 8 * size / (450 * GB) + 14 * 3.4 * US, 14 / 8 * size / 8 / (50 * GB) + 14 * 9.6 * US
-    assert np.allclose(levels, inside + across)
+    assert levels > 1.5 * ring
+
+
+def test_where_a_ring_overtakes_a_tree_that_goes_through_the_same_nodes():
+    starts = list(collectives.textbook_all_reduce_s(0.0, 64, 8, *WIRES))
+    at = collectives.crossover_bytes(64, 400 * GB, starts[0] - starts[1])
+    ring, tree, *_ = collectives.textbook_all_reduce_s(at, 64, 8, *WIRES)
+    assert ring == pytest.approx(tree)
+    assert collectives.crossover_bytes(64, 400 * GB, 0.0) == 0
 
 
 def test_inside_a_node_two_levels_are_the_ring():

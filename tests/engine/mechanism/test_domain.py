@@ -68,6 +68,8 @@ DOMAIN = dict(
     block=st.just(0),
     saves_fp8=st.booleans(),
     weighs_early=st.booleans(),
+    eager=st.booleans(),
+    compiled=st.booleans(),
     recompute=st.integers(0, 2),
     bytes_per_logit=st.floats(2, 10),
     gradient_bytes=st.floats(1, 4),
@@ -87,7 +89,8 @@ DOMAIN = dict(
     ratio=wide,
 )
 MAY_BE_MINUS_ONE = {"first_wall"}
-THINGS = {"modules", "model", "recipe", "gpu", "precision", "block", "saves_fp8", "weighs_early", "adapter"}
+THINGS = {"modules", "model", "recipe", "gpu", "precision", "block", "adapter"}
+THINGS |= {"saves_fp8", "weighs_early", "eager", "compiled"}
 VECTORS = {"ceilings", "ratios", "loads"}
 
 
@@ -124,6 +127,8 @@ GOOD = dict(
     block=0,
     saves_fp8=False,
     weighs_early=False,
+    eager=False,
+    compiled=False,
     adapter=None,
     stage=0,
     ceilings=np.ones(3),

@@ -93,6 +93,9 @@ DOMAIN = dict(
     leaves_node=st.booleans(),
     in_a_node=st.booleans(),
     net=st.just(NET),
+    spread=st.sampled_from(
+        [interconnect.Spread(*each) for each in ((8, 1, 8, 8), (8, 2, 1, 7), (4, 3, 1, 2))]
+    ),
     operation=st.sampled_from(collectives.OPERATIONS),
     gpu=st.sampled_from(list(catalog.all_gpus().values())),
     precision=st.sampled_from(["bf16", "fp8"]),

@@ -9,19 +9,37 @@ from engine.calibration.attention import rate_at
 from engine.mechanism import matmul, mixing
 from tests.cases import in_one_test
 
+H100 = matmul.chip(catalog.gpu("h100-sxm"))
 
-@in_one_test("key", ["qwen3-next-80b-a3b", "nemotron-3-super", "deepseek-v3.2"])
-def test_a_long_sequence_takes_its_flops_at_the_rate_that_is_reached_or_moves_its_bytes(key):
-    """On an H100: the longer of both, and a part of the other; twice as many sequences take twice as long,
-    since a start of each kernel is nothing against 16,384 tokens."""
-    mixer = next(g.attention for g in catalog.model(key).layers if hasattr(g.attention, "reading"))
-    at = known.attention("prefill", "h100-sxm").rates
-    four_s, eight_s = (mixing.sequence_s(mixer, n, 16384.0, 1.0, at) for n in (4.0, 8.0))
+
+def of(key):
+    """The first layer of a model that does not read all that it has seen."""
+    return next(g.attention for g in catalog.model(key).layers if hasattr(g.attention, "reading"))
+
+
+def test_a_long_sequence_takes_its_flops_at_the_rate_that_is_reached_or_moves_its_bytes():
+    """On an H100, of a kind whose products and traffic overlap: the longer of both, and a part of the other.
+    Twice as many sequences take twice as long, since a start of each kernel is nothing against 16,384
+    tokens."""
+    mixer, at, chip = of("deepseek-v3.2"), known.attention("prefill", "h100-sxm").rates, H100
+    four_s, eight_s = (mixing.sequence_s(mixer, n, 16384.0, 1.0, at, chip) for n in (4.0, 8.0))
     work = mixer.reading(16384.0)
     flops_s = 4 * (work.flops + work.repeated_flops) / (mixer.reached * rate_at(at.flops_per_s, 128.0))
     moved_s = 4 * (work.moved_bytes + work.repeated_bytes) / at.memory_bytes_per_s
     assert max(flops_s, moved_s) < four_s < max(flops_s, moved_s) + 0.5 * min(flops_s, moved_s)
     assert eight_s == pytest.approx(2 * four_s, rel=0.02)
+
+
+@in_one_test("key", ["qwen3-next-80b-a3b", "nemotron-3-super", "minimax-m1"])
+def test_a_chain_of_kernels_computes_and_moves_one_after_the_other(key):
+    mixer = of(key)
+    work = mixer.reading(16384.0)
+    rate = mixer.reached * rate_at(H100.attention.flops_per_s, 128.0)
+    alone = work.flops / rate + mixer.passes * work.moved_bytes / H100.memory_bytes_per_s
+    found = mixing.sequence_s(mixer, 2.0, 16384.0, 1.0, H100.attention, H100)
+    assert found == pytest.approx(2 * alone + mixer.starts * H100.launch_s)
+    halved = mixing.sequence_s(mixer, 2.0, 16384.0, 2.0, H100.attention, H100)
+    assert halved == pytest.approx(alone + mixer.starts * H100.launch_s)
 
 
 def test_a_token_reads_and_writes_a_state_of_each_sequence():

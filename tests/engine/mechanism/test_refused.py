@@ -110,7 +110,6 @@ experts.nodes_allowed nodes expert_groups top_groups
 experts.rows_of top_k
 experts.in_a_node ep
 experts.held_bytes bytes_per_param
-interconnect.ring_bytes_per_s per_node nodes link_bytes_per_s nic_bytes_per_s
 mesh.node rank
 pipeline.imbalance slowest_s all_s stages
 pipeline.against_1f1b held

@@ -51,8 +51,8 @@ def test_a_link_that_joins_no_two_gpus_has_nccl_s_start_up(key):
 
 def test_hops_of_a_ring_by_hand():
     """64 GPUs in nodes of eight: 56 hops inside and 7 between; 56 · 0.757 + 7 · 2.7 µs over 63."""
-    assert start_ups.ring_hops(64, 8) == (56, 7)
-    assert start_ups.ring_hops(8, 8) == (7, 0) and start_ups.ring_hops(12, 8) == (10, 1)
+    assert collectives.ring_hops(64, 8) == (56, 7)
+    assert collectives.ring_hops(8, 8) == (7, 0) and collectives.ring_hops(12, 8) == (10, 1)
     mean = (56 * start_ups.hop_s(NVLINK) + 7 * 2.7e-6) / 63
     assert start_ups.mean_hop_s(DGX, 64.0) == pytest.approx(mean) == pytest.approx(0.97e-6, rel=0.01)
     assert start_ups.mean_hop_s(DGX, 8.0) == start_ups.hop_s(NVLINK)
@@ -122,7 +122,7 @@ def test_the_pyramid_has_the_same_two():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: start_ups.ring_hops(2.5, 8), "ranks must be a whole number"),
+        (lambda: collectives.ring_hops(2.5, 8), "ranks must be a whole number"),
         (lambda: start_ups.ring_hop_s(8, 8, -1e-6, 1e-6), "link_hop_s must be at least 0"),
     ],
 )

@@ -17,14 +17,13 @@ from engine.executed import (
     routing,
     tensor,
 )
-from engine.mechanism import context_parallel, mesh, online_softmax, placement, reliability
+from engine.mechanism import collectives, context_parallel, mesh, online_softmax, placement, reliability
 from engine.one_gpu import compilation, guards, recordings, tile_order
 from engine.puzzles import (
     beat_1f1b,
     fill_step,
     gather_ahead,
     guarded_graphs,
-    halve_buffers,
     hide_buckets,
     interleave_chunks,
     one_f_one_b,
@@ -36,6 +35,7 @@ from engine.puzzles import (
     save_often,
     shared_prefixes,
     split_mlp,
+    unequal_ring,
     zigzag_ring,
 )
 from engine.serving import modes, prefix_cache, shape_buckets
@@ -264,16 +264,16 @@ def test_guards_run_the_graphs_that_are_counted():
         assert len(graphs) == compilation.graphs(shapes, compilation.AUTOMATIC) and None not in ran
 
 
-def test_halving_sums_what_the_engines_does():
-    """The moves of the solution are those of ``halving_doubling_all_reduce`` up to its half."""
-    for count in halve_buffers.COUNTS:
-        chunks = halve_buffers.power_below(count)
-        steps = ranks_schedules.halving_doubling_all_reduce(count, chunks, nearest_first=False)
-        plans = [function("halve_buffers")(rank, count) for rank in range(count)]
-        for number in range(len(plans[0])):
-            mine = sorted((rank, *plan[number]) for rank, plan in enumerate(plans) if plan[number])
-            moves = steps[number].moves
-            assert mine == sorted((m.source, m.destination, m.start, m.stop) for m in moves)
+def test_no_ring_is_faster_than_the_best_one_by_its_slowest_wire():
+    """Of all orders of each machine; and on equal wires the time is the engine's ring."""
+    for job in unequal_ring.JOBS:
+        rates = unequal_ring.wired(*job)
+        rings = [[0, *others] for others in itertools.permutations(range(1, len(rates)))]
+        best = max(min(rates[a][b] for a, b in unequal_ring.pairs(ring)) for ring in rings)
+        mine = function("unequal_ring")(rates)
+        assert unequal_ring.slowest_of(mine, rates) == best == unequal_ring.fastest_of(rates)
+        steps_s = 2 * (len(rates) - 1) * 1e9 / len(rates) / (best * 1e9)
+        assert steps_s == pytest.approx(collectives.ring_all_reduce_s(1e9, len(rates), best * 1e9, 0.0))
 
 
 def test_a_zigzag_ring_has_the_engines_pairs():

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -196,3 +197,29 @@ def test_prefill_is_bound_by_arithmetic():
 def test_bad_input_is_named(call, words):
     with refused(*words):
         call()
+
+
+# -- whole experts on tensor ranks ---------------------------------------------------------------------------
+def test_the_busiest_rank_is_as_busy_as_when_tokens_are_dealt_out():
+    """128 experts of which each of 8 to 256 tokens takes 8, dealt to 8 ranks: the mean of the fullest."""
+    lot = np.random.default_rng(1)
+    for tokens in (8, 16, 64, 256):
+        fullest = []
+        for _ in range(200):
+            chosen = {int(one) for _ in range(tokens) for one in lot.choice(128, 8, replace=False)}
+            fullest.append(max(sum(one // 16 == rank for one in chosen) for rank in range(8)))
+        said = inference.busiest_touched(128.0, 8.0, float(tokens), 8.0)
+        assert said == pytest.approx(np.mean(fullest), rel=0.06), tokens
+
+
+def test_all_experts_are_in_use_on_every_rank_where_there_are_many_tokens():
+    assert inference.busiest_touched(128.0, 8.0, 4096.0, 8.0) == pytest.approx(16.0)
+
+
+def test_whole_experts_wait_for_the_busiest_rank():
+    """With few tokens one rank has more than its part; cut over all ranks, each reads the same."""
+    model, at = catalog.model("qwen3-235b-a22b"), machine(catalog.gpu("h100-sxm"))
+    few_whole, few_cut = (inference.decode_step(model, at, 8, 8, 500, ep=ep).total_s for ep in (8, 1))
+    assert few_whole > 1.1 * few_cut
+    with pytest.raises(ValueError, match="ep must be 1 or the 8 tensor ranks, got 4"):
+        inference.Serving(tp=8, ep=4)

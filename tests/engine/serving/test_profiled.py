@@ -122,8 +122,8 @@ def test_weights_on_the_host():
 def test_a_tower_that_reads_pictures():
     """Qwen3-VL: the largest picture has 16,384 tokens of four patches. By hand for one rank: 2·(2·4,304 +
     7·1,152) + 8·1,152 bytes a patch. Half a million pixels of 16·16·4 are 512 tokens."""
-    tower = pictures.tower_of("qwen3-vl-8b")
-    assert tower is not None and pictures.tower_of("qwen3-8b") is None
+    tower = catalog.model("qwen3-vl-8b").tower
+    assert tower is not None and catalog.model("qwen3-8b").tower is None
     assert pictures.tokens(tower, 2048, 0.0) == 16384 and pictures.tokens(tower, 2048, 2**19) == 2048
     assert pictures.tokens(tower, 100, 2**19) == 512
     assert pictures.read_bytes(tower, 16384, 1) == 4 * 16384 * (2 * (2 * 4304 + 7 * 1152) + 8 * 1152)

@@ -1,6 +1,7 @@
 """An estimate knows how good it is: its band, what it extrapolates, which layouts it cannot tell apart."""
 
 import dataclasses
+import math
 
 import pytest
 
@@ -22,7 +23,11 @@ def test_the_band_is_the_estimate_times_what_was_found_on_runs_of_its_generation
     assert said.band_s == (said.step_s * entry["low"], said.step_s * entry["high"])
     assert entry["low"] < 1.0 < entry["high"]
     moe = step(model="mixtral-8x7b", ep=8)
-    assert moe.band_s[1] / moe.step_s == bands.runs()["band"]["step"]["hopper moe"]["high"]
+    kind = (
+        bands.runs()["band"]["step"]["hopper moe"]["low"],
+        bands.runs()["band"]["step"]["hopper moe"]["high"],
+    )
+    assert moe.extrapolates == ("tp",) and moe.band_s[1] / moe.step_s > kind[1]  # of which no run had eight
 
 
 def test_the_memory_has_a_band_of_its_own():
@@ -53,8 +58,11 @@ def test_one_split_is_not_told_apart_from_itself():
 
 def test_a_generation_with_too_few_runs_has_the_band_of_all():
     said = step(gpu="mi300x")
-    everything = bands.runs()["band"]["step"]["all"]
-    assert said.band_s[0] == said.step_s * everything["low"]
+    everything, wider = bands.runs()["band"]["step"]["all"], bands.runs()["beyond"]["step"]
+    low, high = (math.log(each / said.step_s) for each in said.band_s)
+    ends = math.log(everything["low"]), math.log(everything["high"])
+    assert low + high == pytest.approx(sum(ends)) and wider > 1.1  # the middle stays …
+    assert high - low == pytest.approx(wider * (ends[1] - ends[0]))  # … and the ends move apart
     assert said.extrapolates == ("gpu",)
     assert said.as_dict()["rates_from"] == "medians of the others" and "rates_from" in str(said)
     assert step(gpu="h200").as_dict()["rates_from"] == "as the H100 SXM"

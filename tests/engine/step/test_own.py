@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from engine.base import check
 from engine.catalog import models
 from engine.catalog.config_json import BOUNDS
 from engine.catalog.models import AT_MOST, LATENT, sizes_of
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.serving import inference
 from engine.step import own
-from engine.step.layout import Job, Layout, estimate, machine
+from engine.step.layout import Job, Layout, Machine, estimate, machine
 
 OPTION = own.model_options()[0]
 
@@ -105,3 +107,23 @@ MOST = int(BOUNDS["heads"][1])  # an even number
 )
 def test_key_heads_divide_the_heads(heads, asked, got):
     assert own.fitted(FIELDS | {"heads": heads, "kv_heads": asked})["kv_heads"] == got
+
+
+def test_an_own_gpu_is_as_fast_as_its_figures_say_whoever_makes_the_machine():
+    """Twice the arithmetic and twice the bandwidth are twice every rate, not a point farther along the rates
+    that were timed on the GPU whose key it has."""
+    like = catalog.gpu("h100-sxm")
+    twice = replace(
+        like, bf16_flops_per_s=2 * like.bf16_flops_per_s, hbm_bytes_per_s=2 * like.hbm_bytes_per_s
+    )
+    found = Machine.of(twice)
+    assert found.chip == scaled_chip(machine(like).chip, faster=2.0, wider=2.0) and found.gpu == twice
+    assert found == own.machine(twice) and Machine.of(like) == machine(like)
+    assert Machine.of(twice, gpus_per_node=4, oversubscription=2.0).wires == (
+        machine(like, gpus_per_node=4, oversubscription=2.0).wires
+    )
+
+
+def test_an_own_gpu_says_which_one_it_is_like():
+    with pytest.raises(ValueError, match="the key of a GPU of the catalogue that it is like, got 'mine'"):
+        Machine.of(replace(catalog.gpu("h100-sxm"), key="mine"))

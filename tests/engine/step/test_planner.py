@@ -9,6 +9,7 @@ from engine.base import check
 from engine.frameworks.registry import ANY, abilities, able
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
+from engine.mechanism.scaled_chip import scaled_chip
 from engine.mechanism.wires import scaled
 from engine.step import cases, own, page_search, planner, search
 from engine.step.constraints import AxisLimits
@@ -157,7 +158,7 @@ def test_a_tenth_faster_is_a_tenth_faster():
         def step_s(resource, factor):
             faster, wider, link, nic = (factor if resource == i else 1.0 for i in range(4))
             better = here._replace(
-                chip=own.scaled_chip(here.chip, faster, wider), wires=scaled(here.wires, link, nic)
+                chip=scaled_chip(here.chip, faster, wider), wires=scaled(here.wires, link, nic)
             )
             return cases.terms(better, winner).step_s
 
@@ -211,7 +212,7 @@ def test_what_faster_arithmetic_uncovers():
         layouts = found.layouts
         winner = cases.Layouts(*(column[0] for column in layouts))
         most = min(float(found.needed[0]), float(planner.FACTORS[-1]))
-        faster = here._replace(chip=own.scaled_chip(here.chip, most, 1.0))
+        faster = here._replace(chip=scaled_chip(here.chip, most, 1.0))
         more_s = cases.terms(faster, winner).data_exposed_s - cases.terms(here, winner).data_exposed_s
         assert (
             cases.TERMS[int(found.uncovered)] == "data_exposed_s"

@@ -215,39 +215,67 @@ def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
     assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
 
 
-def test_a_source_that_errs_alike_leaves_the_others_a_wider_band():
-    """A fifth of the runs are one layout, timed again and again and far off. A band made without it holds for
-    four fifths of the others alone, unless its tails are cut to nothing."""
-    apart = made(np.linspace(0.9, 1.1, 160))
-    alike = [replace(run, family="one source") for run in made(np.full(40, 0.7))]
-    assert runs._tail(apart, apart) == runs.TAIL == max(runs.TAILS)
-    assert runs._tail(apart + alike, apart + alike) < 0.05
+def of_families(*logs, each=1, kind="hopper dense"):
+    """Runs of as many families as numbers, all of a family with this logarithm of measured over predicted."""
+    return [
+        replace(run, family=f"family {at}", kind=kind)
+        for at, log in enumerate(logs)
+        for run in made([float(np.exp(log))] * each)
+    ]
 
 
-def test_few_runs_never_leave_out_more_than_a_tenth():
-    """Of thirty-three runs spread evenly, bands without an eighth at either end hold nearest to 80 %, as it
-    happens; a tenth is what new runs need."""
-    few = made(np.linspace(0.9, 1.3, 33))
-    assert runs._tail(few, few) == runs.TAIL
-    assert runs._band(few, few, runs.TAIL) == runs._quantiles(np.linspace(0.9, 1.3, 33), runs.TAIL)
+def test_a_family_counts_once_however_many_runs_it_has():
+    """Nine families between -0.4 and 0.4. A sweep of a thousand runs moves its end to itself, and no more."""
+    logs = np.linspace(-0.4, 0.4, 9)
+    few = of_families(*logs)
+    many = [run for run in few if run.family != "family 8"] + [
+        replace(run, family="family 8") for run in of_families(logs[8], each=1000)
+    ]
+    assert runs._ends(many) == pytest.approx((-0.36, 0.4))
+    # by hand: the middles of nine equal weights lie at 1/18, 3/18 …; a tenth is 0.4 of the way
+    assert runs._ends(few) == pytest.approx((-0.4 + 0.4 * 0.1, 0.4 - 0.4 * 0.1))
 
 
-def test_fifths_are_as_large_as_they_can_be_and_cut_no_layout():
-    """Forty runs of one layout and ten of each of ten others: the forty alone, the others by two or three."""
-    sizes = {"a source": 40} | {f"source {each}": 10 for each in range(10)}
-    all_runs = [replace(run, family=name) for name, size in sizes.items() for run in made(np.ones(size))]
-    fifths = [left for left, _, _ in runs._parts(all_runs, all_runs)]
-    assert sorted(map(len, fifths)) == [20, 20, 30, 30, 40]
-    assert sorted(len({run.layout for run in left}) for left in fifths) == [1, 2, 2, 3, 3]
+def test_a_class_of_few_families_is_drawn_towards_all():
+    own, common = of_families(0.0, 0.0, 0.0), of_families(*np.linspace(-0.4, 0.4, 9))
+    low, high = runs._band(own, common, 1.0)
+    assert (np.log(low), np.log(high)) == pytest.approx((-0.18, 0.18))  # three families weigh a half
+    assert np.log(runs._band(own, common, 2.0)) == pytest.approx((-0.36, 0.36))
+    assert np.log(runs._band([], common, 1.0)) == pytest.approx((-0.36, 0.36))
 
 
-def test_a_run_is_judged_by_a_band_that_it_does_not_make():
-    found = JudgedRuns(runs=made(np.linspace(0.8, 1.3, 400)))
-    said = runs.judged(found)["band"]["step"]["hopper dense"]
-    assert said["runs"] == 400 and 0.7 < said["covers"] < 0.9
-    assert (said["low"], said["high"]) == pytest.approx((0.85, 1.25), rel=0.01)  # a tenth at either end
-    one = JudgedRuns(runs=[*made(np.full(399, 1.0)), *made([1.5], gpus="8")])
-    assert runs.judged(one)["band"]["step"]["hopper dense"]["covers"] == round(399 / 400, 3)
+def test_a_band_is_wide_enough_for_families_that_it_was_not_made_from():
+    """Two families that are far apart say nothing of a third; many alike do."""
+    apart, alike = of_families(-0.3, 0.0, 0.3, each=20), of_families(*np.linspace(-0.1, 0.1, 30), each=2)
+    wide, (covers, _) = runs._widened(apart, apart)
+    assert wide > 1.5 and covers >= runs.HOLDS
+    wide, (covers, rows) = runs._widened(alike, alike)
+    assert wide <= 1.1 and covers == pytest.approx(rows) and 0.8 <= covers < 0.9
+
+
+def test_a_family_is_a_source_and_a_model():
+    first, second = (runs.estimate_of(ROW | dict(model=model)) for model in ("llama3-8b", "llama3-70b"))
+    a, b = (replace(made([1.0])[0], said=said) for said in (first, second))
+    assert len(runs._families([a, b, replace(a, ratio=2.0), replace(a, family="another")])) == 3
+
+
+def test_what_lies_beyond_all_classes_has_a_wider_band():
+    """Two classes, each exact in itself and 20 % from the other: neither's band holds for the other."""
+    near, far = of_families(*[0.0] * 6), of_families(*[0.2] * 6, kind="tpu dense")
+    assert runs._beyond(near) == 1.0
+    spread = (
+        of_families(*np.linspace(-0.05, 0.05, 6)),
+        of_families(*np.linspace(0.1, 0.2, 6), kind="tpu dense"),
+    )
+    assert runs._beyond([*spread[0], *spread[1]]) > 1.2
+    assert runs._beyond([*near, *far]) > 1.0
+
+
+def test_bands_hold_for_families_that_they_were_not_made_from():
+    """Between 75 and 90 %: a band that always holds says as little as one that seldom does."""
+    for what, kinds in bands.runs()["band"].items():
+        for name, entry in kinds.items():
+            assert 0.75 <= entry["covers"] <= 0.9, (what, name)
 
 
 def test_what_was_fitted_judges_nothing():
@@ -267,7 +295,8 @@ def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
     with bands.PLACE.open("rb") as file:
         kept = tomllib.load(file)
     assert set(kept) == {
-        "band", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served", "traced"
+        "band", "beyond", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served",
+        "traced", "program",
     }  # fmt: skip
     assert set(kept["goal"]) == set(runs.GOALS)
     assert kept["band"]["step"]["all"]["runs"] > 400
@@ -367,13 +396,16 @@ def kept():
 @pytest.mark.parametrize("what", ["memory", "latency", "throughput"])
 def test_what_the_published_cases_decide_alone_is_what_the_engine_says_today(what, again, kept):
     """Where it is not, run ``make calibrate``, and look for the old figures in texts."""
-    assert kept["band"][what] == again["band"][what]
+    assert kept["band"][what]["all"] == again["band"][what]["all"]
     assert kept["goal"][what] == again["goal"][what]
-    assert kept["family"][what] == again["family"][what]
+    assert {name: kept["family"][what][name] for name in again["family"][what]} == again["family"][what]
 
 
-def test_what_is_seen_of_serving_is_what_the_published_cases_hold(again, kept):
-    assert kept["seen"]["serving"] == again["seen"]["serving"]
+def test_what_is_seen_of_serving_holds_the_published_cases(again, kept):
+    seen, here = kept["seen"]["serving"], again["seen"]["serving"]
+    assert set(here["generation"]) <= set(seen["generation"]) and set(here["experts"]) <= set(seen["experts"])
+    for name in ("tp", "batch"):
+        assert seen[name][0] <= here[name][0] and here[name][1] <= seen[name][1]
 
 
 @pytest.mark.parametrize("what", ["step", "collective"])

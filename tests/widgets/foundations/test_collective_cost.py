@@ -8,6 +8,7 @@ from engine import catalog
 from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.foundations.collective_cost import SIZES, CollectiveCost
+from widgets.kit.text import show
 
 shown = Reader(CollectiveCost).shown
 
@@ -17,23 +18,37 @@ def readouts(found):
 
 
 def test_the_default_by_hand():
-    """1 MB on 64 ranks in nodes of 8: 126, 12, 12 and 14 + 14 start-ups; 50 GB/s a NIC, 450 GB/s a link, one
-    way."""
-    network, link = 2.7e-6, 0.7567e-6
+    """1 MB on 64 ranks, each alone in its node: 126 start-ups in a ring, 12 in a tree; 50 GB/s a NIC."""
+    network = 2.7e-6
     ring = 126 * network + 126 / 64 * 1e6 / 50e9
     tree = 12 * network + 2e6 / 50e9
     doubling = 12 * network + 126 / 64 * 1e6 / 50e9
-    levels = 14 * link + 14 / 8 * 1e6 / 450e9 + 14 * network + 14 / 8 * 1e6 / 8 / 50e9
     found = shown()
-    assert np.allclose(found["parts"]["marks"]["time_s"], [ring, tree, doubling, levels], rtol=1e-12)
+    assert np.allclose(found["parts"]["marks"]["time_s"], [ring, tree, doubling, ring], rtol=1e-12)
     said = readouts(found)
     times = [said[key] for key in ("ring", "tree", "halving_doubling", "two_levels")]
-    assert times == ["380 µs", "72.4 µs", "71.8 µs", "56.7 µs"]
-    assert said["algorithm_bandwidth"] == "17.6 GB/s" and said["bus_bandwidth"] == "34.7 GB/s"  # times 126/64
-    assert said["starting"] == "85.4 %"
-    assert found["parts"]["marks"]["dot"].tolist() == [7, 7, 7, 14]
-    widget = CollectiveCost()
-    assert str(widget.leader()) == "two levels"
+    assert times == ["380 µs", "72.4 µs", "71.8 µs", "380 µs"]
+    assert said["algorithm_bandwidth"] == "13.9 GB/s" and said["bus_bandwidth"] == "27.4 GB/s"  # times 126/64
+    assert said["starting"] == "45.1 %"
+    assert found["parts"]["marks"]["dot"].tolist() == [7, 14, 14, 7]
+    assert str(CollectiveCost().leader()) == "tree or halving-doubling"
+
+
+def test_in_nodes_of_eight_all_go_through_the_same_wires():
+    """16 GB on 1,024 ranks: rings on all rails beat two levels, one after the other, as lesson 03 says."""
+    network, link = 2.7e-6, 0.7567e-6
+    found = shown(size=16e9, ranks=1024, per_node=8)["parts"]
+    ring = 2046 / 1024 * 16e9 / 400e9 + 2 * 896 * link + 2 * 127 * network
+    tree = 2 * 16e9 / 400e9 + 6 * link + 14 * network
+    bytes_s = 14 / 8 * 16e9 / 450e9 + 254 / 128 * 2e9 / 50e9
+    doubling, levels = bytes_s + 6 * link + 14 * network, bytes_s + 14 * link + 254 * network
+    assert found["marks"]["time_s"] == pytest.approx([ring, tree, doubling, levels], rel=1e-4)
+    assert show(ring, "seconds") == "82 ms" and show(levels, "seconds") == "142 ms"
+    assert found["wire"]["text"] == "" and shown(per_node=8, view="bandwidth")["parts"]["wire"]["text"] == (
+        "8 NICs: 400 GB/s"
+    )
+    wide = shown(per_node=16, view="bandwidth")["parts"]["wire"]["text"]
+    assert wide == "link: 450 GB/s", "16 NICs carry more than the link to them"
 
 
 def test_the_fastest_is_named_with_those_that_tie():
@@ -42,7 +57,12 @@ def test_the_fastest_is_named_with_those_that_tie():
         widget.set_state(texts)
         return str(widget.leader())
 
-    assert leader(size=1e9) == "two levels" and leader(size=1e9, ranks=8) == "ring or halving-doubling"
+    assert (
+        leader(size=1e8) == "tree or halving-doubling"
+        and leader(size=16e9) == "ring or tree or halving-doubling"
+    )
+    nodes = {"size": 1e9, "per_node": 8}
+    assert leader(**nodes) == "ring or tree" and leader(**nodes, ranks=8) == "ring or halving-doubling"
     assert leader(size=64e3, ranks=1024) == "tree or halving-doubling"
     assert not lacks(
         shown(size=64e3, ranks=1024)["regimes"]["latency"]["text"], "tree or halving-doubling", "start-ups"
@@ -54,12 +74,16 @@ def test_away_from_powers_of_two_halving_doubling_pays_for_the_fold():
     found = shown(size=16e9, ranks=96)["parts"]
     assert found["marks"]["time_s"][2] == pytest.approx(14 * 2.7e-6 + (2 + 126 / 64) * 16e9 / 50e9)
     assert list(map(str, found["names"]["text"])) == [
-        "ring",
+        "ring, two levels",
         "tree, halving-doubling",
+        "halving-doubling",
+        "",
+    ]
+    assert str(shown()["parts"]["names"]["text"][2]) == ""
+    assert list(map(str, shown(per_node=8)["parts"]["names"]["text"]))[2:] == [
         "halving-doubling",
         "two levels",
     ]
-    assert str(shown()["parts"]["names"]["text"][2]) == ""
 
 
 def test_the_curves_go_through_the_marks():
@@ -78,7 +102,7 @@ def test_as_bus_bandwidth_they_stay_below_the_wire():
     assert (
         found["parts"]["wire"]["bytes_per_s"] == 50e9 and found["parts"]["wire"]["text"] == "one NIC: 50 GB/s"
     )
-    assert shown(view="bandwidth", ranks=8)["parts"]["wire"]["text"] == "link: 450 GB/s"
+    assert shown(view="bandwidth", ranks=8, per_node=8)["parts"]["wire"]["text"] == "link: 450 GB/s"
 
 
 def test_ring_and_tree_cross_where_it_is_said():
@@ -96,20 +120,19 @@ def test_a_crossing_beyond_the_picture_is_not_drawn(count):
 
 
 def test_up_to_the_end_of_the_zone_start_ups_are_the_larger_half():
-    """14 · (0.757 + 2.7) µs over 14/8 / 450 GB/s + 14/64 / 50 GB/s = 5.86 MB, in two levels."""
-    starts_s, per_byte_s = 14 * (0.7567e-6 + 2.7e-6), 14 / 8 / 450e9 + 14 / 64 / 50e9
-    assert shown()["parts"]["zone"]["end"] == pytest.approx(starts_s / per_byte_s)
+    """A tree has 12 · 2.7 µs over 2 / 50 GB/s = 810 kB, halving-doubling, the fastest, 64/63 of that."""
+    assert shown()["parts"]["zone"]["end"] == pytest.approx(12 * 2.7e-6 * 50e9 / 2 * 64 / 63)
     for size in (64e3, 1e6, 64e6):
         found = shown(size=size)
         assert (size < found["parts"]["zone"]["end"]) == (float(readouts(found)["starting"].split()[0]) > 50)
 
 
 def test_inside_a_node_two_levels_are_the_ring_and_the_marks_have_the_links_hue():
-    marks = shown(ranks=8)["parts"]["marks"]
+    marks = shown(ranks=8, per_node=8)["parts"]["marks"]
     assert marks["time_s"][0] == pytest.approx(marks["time_s"][3]) and set(map(str, marks["wire"])) == {
         "link"
     }
-    assert set(map(str, shown(ranks=10)["parts"]["marks"]["wire"])) == {"network"}
+    assert set(map(str, shown(ranks=10, per_node=8)["parts"]["marks"]["wire"])) == {"network"}
 
 
 def test_64_kb_on_1024_ranks_is_latency():
@@ -155,7 +178,7 @@ def test_presets_are_what_they_say():
             ]
         else:
             size, count = name.split(" on ")
-            assert widget.shown()["summary"].startswith(f"An AllReduce of {size} over {count}")
+            assert widget.shown()["summary"].startswith(f"An AllReduce of {size} over {count} takes")
 
 
 @pytest.mark.parametrize(
@@ -177,5 +200,5 @@ def test_a_half_takes_half_the_time_and_keeps_the_wire_as_busy(half, said):
 
 def test_a_measured_half_s_bus_bandwidth_is_that_of_nccl_tests():
     """nccl-tests' factor for it is (n-1)/n: 256 MiB in 728.79 µs over 8 H100."""
-    part = shown(ranks=8, operation="all_gather", view="bandwidth")["parts"]["points"]
+    part = shown(ranks=8, per_node=8, operation="all_gather", view="bandwidth")["parts"]["points"]
     assert part["y"][np.argmax(part["x"])] == pytest.approx(2**28 / 728.79e-6 * 7 / 8, rel=1e-4)

@@ -125,9 +125,16 @@ def test_presets_say_what_they_are():
     assert found["70B, 15T tokens"] == states.default(ThreeWalls)
     assert found["Opening case: 8 nodes of 8"]["gpus"] == 64
     opening = run["Opening case: 8 nodes of 8"]["parts"]["bars"]  # a copy on each: 1,120 of 80 GB
-    assert opening["needs"][0].startswith("1.12 TB on each GPU, HBM 80") and opening["label"][0] == "14×"
+    assert (
+        opening["needs"][0].startswith("a copy on each GPU, 1.12 TB; HBM 80") and opening["label"][0] == "14×"
+    )
     cut = run["… with its state cut"]["parts"]["bars"]  # a 64th on each: 17.5 of 80 GB
-    assert cut["needs"][0].startswith("17.5 GB on each GPU") and cut["label"][0] == "21.9 %"
+    assert cut["needs"][0].startswith("sharded over 64 GPUs, 17.5 GB on each") and cut["label"][0] == "21.9 %"
+    other = [
+        run[name]["parts"]["other_way"] for name in ("Opening case: 8 nodes of 8", "… with its state cut")
+    ]
+    assert [each["label"] for each in other] == ["21.9 %", "14×"], "each beside the other way"
+    assert other[0]["ratio"] == cut["ratio"][0] and other[1]["ratio"] == opening["ratio"][0]
     assert found["Llama 3.1 405B"]["size"] == 405e9 and found["Llama 3.1 405B"]["gpus"] == 16384
     assert not any(regime["met"] for regime in run["Llama 3.1 405B"]["regimes"].values())
     assert run["7B fine-tune on one GPU"]["regimes"]["memory_wall"]["met"]

@@ -113,9 +113,11 @@ def controls(slug: str, at: dict) -> dict:
     widths = {name: BYTES[at[name]] for name in ("weights", "cache") if name in at}
     own = {
         "alltoall_cost": lambda: {"machine": at["node"], "fp8": "on" if at["fp8"] else "off"},
+        "collective_cost": lambda: {"per_node": 8},
         "deployment_planner": lambda: {"answer": at["output"]},
         "layout_planner": lambda: {"precision": "fp8" if at["narrow"] else "bf16"},
         "decode_latency": lambda: {"tp": f"{at['tp']}", "context": max(256, at["context"])},
+        "roofline": lambda: {"dots": "on"},
         "pipeline_timeline": lambda: {"chunks": min(at.get("chunks", 1), 4)},
         "topology_placement": lambda: {
             "machine": NODE_OF[at["gpu"]],
@@ -314,7 +316,7 @@ def test_the_page_needs_no_prediction_of_its_own(slug, site):
 def test_in_collective_cost_the_bus_bandwidth_is_that_of_nccl_tests():
     """8 H100: 17.2 GB in 62.648 ms, printed as 479.9 GB/s, more than the link's 450: the switch adds up."""
     widget = FIGURES["collective_cost"]()
-    widget.set_state({"ranks": 8, "view": "bandwidth"})
+    widget.set_state({"ranks": 8, "per_node": 8, "view": "bandwidth"})
     part = widget.shown()["parts"]["points"]
     assert part["y"][np.argmax(part["x"])] == pytest.approx(479.9e9, rel=1e-4)
 

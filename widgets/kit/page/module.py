@@ -14,9 +14,10 @@ from bokeh.core.json_encoder import serialize_json
 from bokeh.embed import json_item
 from bokeh.models import GlyphRenderer
 
-from engine.base import typed, units
+from engine.base import answers, typed, units
 from widgets.kit import guide
 from widgets.kit.compiler.operations import HELPERS
+from widgets.kit.compiler.programs import Program
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import marks, scripts, tokens
 from widgets.kit.page.cache import kept
@@ -126,6 +127,7 @@ def _module(cls: type[Widget], compiled: Compiled, numbers: bytes) -> str:
         "geometry": [name for name, method in cls.methods("part_of").items() if not method.part_shown],
         "drag": cls.drag,
         "tap": cls.tap,
+        "carry": cls.carry,
         "inPage": cls.in_page,
         "picture": _with_ids_of_its_own(cls.slug(), serialize_json(_picture(cls)[0])),
         "lights": {name: list(light.marks) for name, light in cls.lights.items()},
@@ -162,6 +164,29 @@ def shared(lessons: dict[str, str]) -> str:
     )
 
 
+# puts what was chosen into words: {side}, {far} … are filled in
+SENTENCE = """\
+export function sentence({ said, above, far }, fill = {}) {
+  const words = { side: SIDE[above], place: PLACE[above], far: number(far, 2), ...fill };
+  return SAID[said].replace(/\\{(\\w+)\\}/g, (_, name) => words[name]);
+}
+"""
+
+
+@cache
+def judging() -> str:
+    """The rule by which a page judges what a reader has typed: that of engine/base/answers.py."""
+    programs = {name: Program(getattr(answers, name)) for name in ("judged", "off_by")}
+    functions = {name: text for each in programs.values() for name, text in each.functions.items()}
+    body = "\n".join(functions.values())
+    helpers = ["number", *(name for name in HELPERS if re.search(rf"(?<![.\w]){name}\(", body))]
+    exports = ", ".join(f"{each.name} as {name}" for name, each in programs.items())
+    return (
+        f'import {{ {", ".join(helpers)} }} from "../widget/numbers.js";\n'
+        f"{scripts.constants(answers.tables())}{body}\n{SENTENCE}export {{ {exports} }};\n"
+    )
+
+
 @cache
 def table(cls: type[Widget]) -> bytes:
     """The numbers of the widget's tabulated parts, as little-endian doubles; empty if it has none."""
@@ -170,7 +195,7 @@ def table(cls: type[Widget]) -> bytes:
 
 def files(lessons: dict[str, str]) -> dict[str, bytes]:
     """File name -> contents, for everything under assets/widgets/."""
-    found = {"shared.js": shared(lessons).encode()}
+    found = {"shared.js": shared(lessons).encode(), "answers.js": judging().encode()}
     for slug, cls in all_widgets().items():
         found[f"{slug}.js"] = module(cls).encode()
         if numbers := table(cls):

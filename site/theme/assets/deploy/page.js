@@ -96,8 +96,10 @@ class Page {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.now(), PAUSE_MS);
   }
+  get isGone() { return !this.place.isConnected || !this.$("form"); }  // the reader has left for another page
   now(note = "") {
     clearTimeout(this.waiting);
+    if (this.isGone) return;
     const state = this.state, text = JSON.stringify(state);
     if (text === this.text && !note) return;
     this.text = text;
@@ -119,7 +121,7 @@ class Page {
   worker(name) {
     if (this[name]) return this[name];
     const made = this[name] = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-    made.onmessage = ({ data }) => this.place.isConnected ? this.heard(data) : this.left();
+    made.onmessage = ({ data }) => this.isGone ? this.left() : this.heard(data);
     made.onerror = () => { this.stop(name); this.none("The page's own program could not be loaded. Your values are as they were; try again when you are online."); };
     return made;
   }

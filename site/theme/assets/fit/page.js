@@ -97,6 +97,7 @@ class Page {
   example({ files, gpu, gpus, own }) {
     this.put({ files, gpu, gpus: gpus ? String(gpus) : "", own: Object.fromEntries(this.fields.filter(each => own[each.dataset.field]).map(each => [each.dataset.field, String(own[each.dataset.field] / each.dataset.scale)])) });
   }
+  get isGone() { return !this.place.isConnected || !this.$("files"); }  // the reader has left for another page
   get fields() { return [...this.place.querySelectorAll("[data-field]")]; }
   put({ files, gpu, gpus, own }) {
     this.$("files").replaceChildren();
@@ -139,6 +140,7 @@ class Page {
   }
   now() {
     clearTimeout(this.waiting);
+    if (this.isGone) return;
     const request = this.request();
     this.asked++;
     if (request.wrong) return this.say(request.wrong);
@@ -162,11 +164,12 @@ class Page {
     this.running = null;
     clearTimeout(this.limit);
     delete this.place.dataset.busy;
+    if (this.isGone) return;
     this.clear();
     this.say(words);
   }
   heard({ id, found, failed, done, files }) {
-    if (!this.place.isConnected) return this.ended("");
+    if (this.isGone) return this.ended("");
     if (id !== this.asked) return;
     if (files) return this.change(Object.fromEntries(files));
     if (files === null) return this.note("No file here can hold this value. Write it into one of them above.");

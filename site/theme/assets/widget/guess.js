@@ -1,10 +1,8 @@
 // A number that is predicted: typed, slid to over decades, or pointed at on the figure's own axis.
-import { human, number } from "./numbers.js";
+import { human } from "./numbers.js";
 import { placeGuess } from "./mark.js";
-import { points } from "./points.js";
 import { cut, readAnswer } from "./typed.js";
-
-const SPOT_ON = 1.005, NEAR = 1.1, TIMES = 2;  // factors from which on the reply is put otherwise
+import { off_by, sentence } from "../widgets/answers.js";
 
 // What was typed, as { value } in SI or { said } about why it is none.
 async function readTyped(text, { family, scale }) {
@@ -74,11 +72,4 @@ function showWhileMoved(input, text) {
 export const saidAndTrue = (value, { shown, family, digits }) => `You said ${human(value, family, Number(digits))}; it is ${shown}.`;
 
 // "4× too low."
-export function offBy(value, truth, family) {
-  const ratio = value / truth, far = Math.max(ratio, 1 / ratio), side = ratio > 1 ? "high" : "low";
-  if (far < SPOT_ON) return "Spot on.";
-  if (far < TIMES && family === "percent") return `${points(value - truth)} too ${side}.`;
-  if (far <= NEAR) return "Within 10 %.";
-  if (far < TIMES) return `${number(100 * Math.abs(ratio - 1), 2)} % too ${side}.`;
-  return `${number(far, 2)}× too ${side}.`;
-}
+export const offBy = (value, truth, family) => sentence(off_by(value, truth, Number(family === "percent")));

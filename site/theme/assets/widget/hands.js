@@ -1,4 +1,5 @@
-// Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part.
+// Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part, and a mark
+// that is carried onto another names both.
 import { scalesOf } from "./marks.js";
 
 export function bindDrag(view) {
@@ -32,6 +33,30 @@ export function bindTaps(view) {
       const index = nearestPoint(view, part, event);
       if (index !== null) view.set({ [name]: index }, true);
     });
+  }
+}
+
+// What a mark carried onto another does is seen while it is on its way. Let go where it was taken up, it names itself twice.
+export function bindCarry(view) {
+  const place = view.$("[data-plot]");
+  for (const [part, [from, to]] of Object.entries(view.carry)) {
+    place.classList.add("draggable");
+    let taken = null;
+    const over = (event, settled) => {
+      const index = nearestPoint(view, part, event);
+      if (index === null || !settled && view.values[from] === taken && view.values[to] === index) return;
+      view.set({ [from]: taken, [to]: index }, settled);
+    };
+    place.addEventListener("pointerdown", event => {
+      taken = nearestPoint(view, part, event);
+      if (taken !== null) place.setPointerCapture(event.pointerId);
+    });
+    place.addEventListener("pointermove", event => { if (taken !== null) over(event, false); });
+    place.addEventListener("pointerup", event => {
+      if (taken !== null) over(event, true);
+      taken = null;
+    });
+    place.addEventListener("pointercancel", () => { taken = null; });
   }
 }
 

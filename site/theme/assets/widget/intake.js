@@ -23,8 +23,19 @@ function numberOf(value, { kind, least, most, names }, words) {
   if (kind === "text" && typeof value === "string") return words.includes(value) ? words.indexOf(value) : NaN;
   if (kind === "flag" && typeof value === "boolean") return +value;
   if (kind === "layers" && Array.isArray(value) && value.every(one => names.includes(one))) return value.filter(one => one === names[0]).length;
-  if (kind === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+  if (kind === "pattern" && typeof value === "string" && /^L+G$/.test(value)) return value.length;
+  if ((kind === "number" || kind === "pattern") && Number.isInteger(value) && value >= least && value <= most) return value;
   return undefined;
+}
+
+// The first key that may change what layers are made of, and that nobody here reads: config_layers.unread.
+function unreadIn(file, { holds, not_holds, parts, known, harmless_at }) {
+  return Object.entries(file).find(([key, value]) => {
+    const empty = !value || typeof value === "string" || typeof value === "object" && Object.keys(value).length === 0;
+    const shapes = holds.some(part => key.includes(part)) && !not_holds.some(part => key.includes(part));
+    const part = !empty && typeof value === "object" && !Array.isArray(value) && key.endsWith("_config") && !parts.includes(key);
+    return !empty && (shapes || part) && !known.includes(key) && value !== harmless_at[key];
+  })?.[0];
 }
 
 // The controls' values, or words about what is wrong with the text.
@@ -36,13 +47,21 @@ export function read(intake, program, text) {
   if (!file || typeof file !== "object" || Array.isArray(file)) return refused(intake.not_an_object);
   const inner = file[intake.inner] ?? {};
   if (typeof inner !== "object" || Array.isArray(inner)) return refused(`${intake.inner} must be an object in braces, got ${written(inner, intake.shown)}.`);
-  file = { ...file, ...inner };
+  const tied = file.tie_word_embeddings ?? inner.tie_word_embeddings;
+  file = { ...file, ...inner, ...(tied === undefined ? {} : { tie_word_embeddings: tied }) };
   const given = [];
   for (const [i, key] of intake.keys.entries()) {
     const value = Object.hasOwn(file, key) ? file[key] : null, rule = intake.rules[i];
     given.push(numberOf(value, rule, intake.words));
     if (given[i] === undefined) return refused(`${key} must be ${rule.allowed}, got ${written(value, intake.shown)}.`);
   }
+  const layers = intake.lengths.of.map(place => given[place]).find(value => !Number.isNaN(value));
+  const listed = file[intake.lengths.list];
+  if (layers && Array.isArray(listed) && listed.length !== layers) {
+    return refused(intake.lengths.said.replace("{layers}", layers).replace("{given}", listed.length));
+  }
+  const unread = unreadIn(file, intake.unread);
+  if (unread !== undefined) return refused(intake.unread.said.replace("{key}", unread));
   const { fields, wrong } = program(given);
   const values = Object.fromEntries(intake.controls.map((name, place) => [name, fields[place]]));
   if (wrong >= 0) return refused(intake.complaints[wrong].replace(/\{(\w+)\}/g, (_, name) => values[name]));

@@ -18,7 +18,7 @@ export function keepDots(view, { dots }) {
 }
 
 // "Reset" brings the points back, as they were before the reader chose.
-export const dotsAsGiven = view => has(view) ? { dots: JSON.parse(view.element.dataset.initial ?? "{}").dots ?? 1 } : {};
+export const dotsAsGiven = view => has(view) ? { dots: JSON.parse(view.element.dataset.initial ?? "{}").dots ?? view.defaults.dots } : {};
 
 // For who takes the numbers along: the points of this state alone, without the places where they are drawn.
 const SAID = ["what", "measured", "ours", "source"];

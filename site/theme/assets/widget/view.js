@@ -11,7 +11,7 @@ import { boundToThePage } from "./leftovers.js";
 import { skipWork } from "./skip.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
-import { bindDrag, bindTaps } from "./hands.js";
+import { bindCarry, bindDrag, bindTaps } from "./hands.js";
 import { bindHold } from "./hold.js";
 import { keepHeight } from "./headline.js";
 import { bindHints } from "./hint.js";
@@ -464,6 +464,7 @@ export class View {
     bindHold(this);
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
+    bindCarry(this);
     bindHints(this);
     bindActions(this);
     bindDocuments(this.element);
