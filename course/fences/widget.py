@@ -17,7 +17,7 @@ import inspect
 import re
 from pathlib import Path
 
-from course import numbers, strict_yaml, widget_html
+from course import lessons, numbers, strict_yaml, widget_html
 from course.fences import base, prediction
 from widgets.kit.controls import BadValue
 from widgets.kit.page import module
@@ -45,7 +45,13 @@ def render(source: str) -> str:
     _require_controls(widget, options, source)
     widget.set_state({key: value for key, value in options.items() if key not in prediction.KEYS})
     predict = prediction.asked(options, widget, source)
-    return widget_html.figure(widget, f"w-{name}", predict)
+    return widget_html.figure(widget, f"w-{name}", predict, _level(source))
+
+
+def _level(source: str) -> int:
+    """The level of the figure's title as a heading: one below the page's where no part of the page has begun."""
+    lesson = lessons.current()
+    return 2 if lesson and source.strip() in lesson.text.partition("\n## ")[0] else 3
 
 
 def depends_on(source: str) -> tuple[str, ...]:

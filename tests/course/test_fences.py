@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -284,3 +285,14 @@ def test_a_fence_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
     monkeypatch.delattr(fence, "format")
     with pytest.raises(locate.LessonFault, match=r"09-x\.md:3: course/fences/widget\.py does not work: Attr"):
         html(text)
+
+
+HEADING = re.compile(r'<h([1-6])[ >]|role="heading" aria-level="(\d)"')
+
+
+@pytest.mark.parametrize("page", ["planner", "deploy", "fit", "04-data-parallel"])
+def test_no_heading_of_a_page_skips_a_level(site, page):
+    text = (site / page / "index.html").read_text(encoding="utf-8")
+    article = text[text.index("<article") : text.index("</article>")]
+    levels = [int(plain or said) for plain, said in HEADING.findall(article)]
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in pairwise(levels)), levels

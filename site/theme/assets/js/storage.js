@@ -13,8 +13,8 @@
   const one = (...words) => (text) => words.includes(text);
   const json = (fits) => (text) => text.length <= MOST && fits(parsed(text));
   const isStep = (step) => isObject(step) && isShort(step.url) && typeof step.title === "string";
-  const isPath = (path) => path === null
-    || (isObject(path) && typeof path.name === "string" && listOf(isStep)(path.steps) && path.steps.length > 0 && Array.isArray(path.seen));
+  const isPath = (path) => isObject(path) && typeof path.name === "string" && listOf(isStep)(path.steps) && path.steps.length > 0
+    && Array.isArray(path.seen);
   const isResult = (paper) => isObject(paper) && (paper.seen === true || Number.isFinite(paper.points)) && Number.isFinite(paper.of);
 
   // course.NAME, or course.NAME.what: what may be kept under it, as text.
