@@ -29,7 +29,7 @@ LONGEST = 100  # characters of a value that is quoted
 MANY = 1000  # entries of a sequence
 
 
-class Asked(NamedTuple):
+class Expected(NamedTuple):
     """What may stand for an argument: a test, and the words for what passes it."""
 
     fits: Callable[[Any], bool]
@@ -43,7 +43,7 @@ def answers(function: Callable[P, R]) -> Callable[P, R]:
     ]
 
     @functools.cache
-    def kinds() -> dict[str, Asked]:  # once it is asked: the classes that it names may be defined below it
+    def kinds() -> dict[str, Expected]:  # once it is asked: the classes that it names may be defined below it
         hints = typing.get_type_hints(function)
         return {name: _kind(name, hints[name]) for name in names if name in hints}
 
@@ -71,7 +71,7 @@ def _guarded(cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
     names = list(inspect.signature(make).parameters)[1:]
 
     @functools.cache
-    def kinds() -> dict[str, Asked]:
+    def kinds() -> dict[str, Expected]:
         return dict(_fields(cls))
 
     @functools.wraps(make)
@@ -86,14 +86,14 @@ def _guarded(cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def _hold(name: str, value: Any, kind: Asked) -> None:
+def _hold(name: str, value: Any, kind: Expected) -> None:
     """ValueError, unless the value is of this kind."""
     if not kind.fits(value):
         raise ValueError(f"{name} must be {kind.allowed}, got {_quoted(value)}")
 
 
 @functools.cache
-def _fields(cls: type) -> list[tuple[str, Asked]]:
+def _fields(cls: type) -> list[tuple[str, Expected]]:
     """The fields of a class of ours that hold numbers, texts and truth values, and what they may be."""
     hints = typing.get_type_hints(cls)
     names = [field.name for field in fields(cls)] if is_dataclass(cls) else list(getattr(cls, "_fields", ()))
@@ -104,7 +104,7 @@ def _fields(cls: type) -> list[tuple[str, Asked]]:
     ]
 
 
-def _whole(name: str) -> Asked:
+def _whole(name: str) -> Expected:
     most = MOST.get(name, LARGEST_WHOLE)
 
     def fits(value: Any) -> bool:
@@ -112,12 +112,12 @@ def _whole(name: str) -> Asked:
             return False
         return -most <= value <= most
 
-    return Asked(fits, f"a whole number of at most {most:,}")
+    return Expected(fits, f"a whole number of at most {most:,}")
 
 
-def _number(name: str) -> Asked:
+def _number(name: str) -> Expected:
     most = MOST.get(name, LARGEST)
-    return Asked(lambda value: _is_number(value) and -most <= value <= most, f"a number of at most {most:g}")
+    return Expected(lambda value: _is_number(value) and -most <= value <= most, f"a number of at most {most:g}")
 
 
 def _is_number(value: Any) -> bool:
@@ -127,16 +127,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) or math.isfinite(float(value))
 
 
-PLAIN: dict[Any, Callable[[str], Asked]] = {
+PLAIN: dict[Any, Callable[[str], Expected]] = {
     int: _whole,
     float: _number,
-    bool: lambda _: Asked(lambda value: isinstance(value, bool), "True or False"),
-    str: lambda _: Asked(lambda value: isinstance(value, str), "a text"),
-    types.NoneType: lambda _: Asked(lambda value: value is None, "None"),
+    bool: lambda _: Expected(lambda value: isinstance(value, bool), "True or False"),
+    str: lambda _: Expected(lambda value: isinstance(value, str), "a text"),
+    types.NoneType: lambda _: Expected(lambda value: value is None, "None"),
 }
 
 
-def _kind(name: str, hint: Any) -> Asked:
+def _kind(name: str, hint: Any) -> Expected:
     """What an annotation lets an argument be; anything, where it says nothing that can be asked."""
     if hint in PLAIN:
         return PLAIN[hint](name)
@@ -146,18 +146,18 @@ def _kind(name: str, hint: Any) -> Asked:
     if origin in (tuple, Sequence):
         return _entries(name, origin, [each for each in inner if each is not ...], ... not in inner)
     if inspect.isclass(hint) and hint is not object:
-        return Asked(lambda value: isinstance(value, hint), f"an engine.{hint.__name__}")
-    return Asked(lambda value: True, "anything")
+        return Expected(lambda value: isinstance(value, hint), f"an engine.{hint.__name__}")
+    return Expected(lambda value: True, "anything")
 
 
-def _either(kinds: Collection[Asked]) -> Asked:
+def _either(kinds: Collection[Expected]) -> Expected:
     tests = [kind.fits for kind in kinds]
-    return Asked(
+    return Expected(
         lambda value: any(fits(value) for fits in tests), " or ".join(kind.allowed for kind in kinds)
     )
 
 
-def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Asked:
+def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Expected:
     """A tuple or a list of so many, or of any number of one kind."""
     of = [_kind(name, each) for each in inner]
     several = f"a list of {of[0].allowed}" if of else "a list"
@@ -169,7 +169,7 @@ def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Asked:
             return len(value) == len(of) and all(kind.fits(each) for kind, each in zip(of, value))
         return all(of[0].fits(each) for each in value)
 
-    return Asked(fits, several)
+    return Expected(fits, several)
 
 
 def _quoted(value: Any) -> str:
