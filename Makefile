@@ -102,7 +102,7 @@ audit: $(READY)  ## known faults of what we build on
 lock: $(READY)  ## write deploy/requirements.txt, the digests of what the container installs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv || { echo "lock: uv could not be installed; nothing was written."; exit 1; }
 	@sed -n '1p' deploy/requirements.txt > build/lock.txt
-	@echo hatchling | $(BIN)/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+	@echo hatchling | $(BIN)/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-annotate --no-header \
 		-c constraints.txt --extra build pyproject.toml - >> build/lock.txt
 	@mv build/lock.txt deploy/requirements.txt
 
