@@ -29,7 +29,7 @@ LONGEST = 100  # characters of a value that is quoted
 MANY = 1000  # entries of a sequence
 
 
-class Expected(NamedTuple):
+class Allowed(NamedTuple):
     """What may stand for an argument: a test, and the words for what passes it."""
 
     fits: Callable[[Any], bool]
@@ -43,7 +43,7 @@ def answers(function: Callable[P, R]) -> Callable[P, R]:
     ]
 
     @functools.cache
-    def kinds() -> dict[str, Expected]:  # once it is asked: the classes that it names may be defined below it
+    def kinds() -> dict[str, Allowed]:  # once it is asked: the classes that it names may be defined below it
         hints = typing.get_type_hints(function)
         return {name: _kind(name, hints[name]) for name in names if name in hints}
 
@@ -71,7 +71,7 @@ def _guarded(cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
     names = list(inspect.signature(make).parameters)[1:]
 
     @functools.cache
-    def kinds() -> dict[str, Expected]:
+    def kinds() -> dict[str, Allowed]:
         return dict(_fields(cls))
 
     @functools.wraps(make)
@@ -86,14 +86,14 @@ def _guarded(cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def _hold(name: str, value: Any, kind: Expected) -> None:
+def _hold(name: str, value: Any, kind: Allowed) -> None:
     """ValueError, unless the value is of this kind."""
     if not kind.fits(value):
         raise ValueError(f"{name} must be {kind.allowed}, got {_quoted(value)}")
 
 
 @functools.cache
-def _fields(cls: type) -> list[tuple[str, Expected]]:
+def _fields(cls: type) -> list[tuple[str, Allowed]]:
     """The fields of a class of ours that hold numbers, texts and truth values, and what they may be."""
     hints = typing.get_type_hints(cls)
     names = [field.name for field in fields(cls)] if is_dataclass(cls) else list(getattr(cls, "_fields", ()))
@@ -104,7 +104,7 @@ def _fields(cls: type) -> list[tuple[str, Expected]]:
     ]
 
 
-def _whole(name: str) -> Expected:
+def _whole(name: str) -> Allowed:
     most = MOST.get(name, LARGEST_WHOLE)
 
     def fits(value: Any) -> bool:
@@ -112,12 +112,14 @@ def _whole(name: str) -> Expected:
             return False
         return -most <= value <= most
 
-    return Expected(fits, f"a whole number of at most {most:,}")
+    return Allowed(fits, f"a whole number of at most {most:,}")
 
 
-def _number(name: str) -> Expected:
+def _number(name: str) -> Allowed:
     most = MOST.get(name, LARGEST)
-    return Expected(lambda value: _is_number(value) and -most <= value <= most, f"a number of at most {most:g}")
+    return Allowed(
+        lambda value: _is_number(value) and -most <= value <= most, f"a number of at most {most:g}"
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -127,16 +129,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) or math.isfinite(float(value))
 
 
-PLAIN: dict[Any, Callable[[str], Expected]] = {
+PLAIN: dict[Any, Callable[[str], Allowed]] = {
     int: _whole,
     float: _number,
-    bool: lambda _: Expected(lambda value: isinstance(value, bool), "True or False"),
-    str: lambda _: Expected(lambda value: isinstance(value, str), "a text"),
-    types.NoneType: lambda _: Expected(lambda value: value is None, "None"),
+    bool: lambda _: Allowed(lambda value: isinstance(value, bool), "True or False"),
+    str: lambda _: Allowed(lambda value: isinstance(value, str), "a text"),
+    types.NoneType: lambda _: Allowed(lambda value: value is None, "None"),
 }
 
 
-def _kind(name: str, hint: Any) -> Expected:
+def _kind(name: str, hint: Any) -> Allowed:
     """What an annotation lets an argument be; anything, where it says nothing that can be asked."""
     if hint in PLAIN:
         return PLAIN[hint](name)
@@ -146,18 +148,18 @@ def _kind(name: str, hint: Any) -> Expected:
     if origin in (tuple, Sequence):
         return _entries(name, origin, [each for each in inner if each is not ...], ... not in inner)
     if inspect.isclass(hint) and hint is not object:
-        return Expected(lambda value: isinstance(value, hint), f"an engine.{hint.__name__}")
-    return Expected(lambda value: True, "anything")
+        return Allowed(lambda value: isinstance(value, hint), f"an engine.{hint.__name__}")
+    return Allowed(lambda value: True, "anything")
 
 
-def _either(kinds: Collection[Expected]) -> Expected:
+def _either(kinds: Collection[Allowed]) -> Allowed:
     tests = [kind.fits for kind in kinds]
-    return Expected(
+    return Allowed(
         lambda value: any(fits(value) for fits in tests), " or ".join(kind.allowed for kind in kinds)
     )
 
 
-def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Expected:
+def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Allowed:
     """A tuple or a list of so many, or of any number of one kind."""
     of = [_kind(name, each) for each in inner]
     several = f"a list of {of[0].allowed}" if of else "a list"
@@ -169,7 +171,7 @@ def _entries(name: str, origin: Any, inner: list[Any], fixed: bool) -> Expected:
             return len(value) == len(of) and all(kind.fits(each) for kind, each in zip(of, value))
         return all(of[0].fits(each) for each in value)
 
-    return Expected(fits, several)
+    return Allowed(fits, several)
 
 
 def _quoted(value: Any) -> str:

@@ -337,7 +337,7 @@ def test_an_illegal_layout_is_refused_with_the_nearest_legal_values(layout, job,
         ({"zero": -1}, ("zero", "0", "-1")),
         ({"tp": 0}, ("tp", "1", "0")),
         ({"tp": 2.0}, ("tp", "1", "2.0")),
-        ({"gpus": None}, ("gpus", "1", "None")),
+        ({"gpus": None}, ("gpus", "whole number", "None")),
         ({"last_layers": -1}, ("last_layers", "0", "-1")),
     ],
 )
