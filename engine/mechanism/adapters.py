@@ -79,7 +79,7 @@ class Adapter:
     """
 
     rank: int = 16
-    targets: tuple[str, ...] = (ALL_LINEAR,)
+    targets: tuple[str, ...] | str = (ALL_LINEAR,)
     kind: str = "lora"
     base: str = "bf16"
     rest: str = "bf16"
