@@ -146,6 +146,12 @@ def pipeline_sent_bytes(stage: int, micro_batches: int = 16) -> float:
     return 2 * elements * params_of_a_stage * 7 / 8
 
 
+# what stage 3 frees beyond stage 1 on each of the GPUs of such a pipeline stage
+stage_3_frees_of_a_stage = memory.sharded_state_bytes(
+    params_of_a_stage, ranks=8, stage=1
+) - memory.sharded_state_bytes(params_of_a_stage, ranks=8, stage=3)
+# what stage 3 sends there over what stage 1 sends
+stage_3_sends_over_stage_1 = pipeline_sent_bytes(stage=3) / pipeline_sent_bytes(stage=1)
 lora = Adapter(rank=16)  # adapters on all matrices of a layer, over frozen weights in bf16
 qlora = Adapter(rank=16, base="nf4-double")  # the same over four bits, their scales quantised too
 

@@ -49,7 +49,7 @@ SAYS = {
     },
     "04-data-parallel.md": {
         "buckets of 96 MiB": lambda home, now: 0.4 < exposed_s(now) / exposed_s(home) < 0.6,
-        "Four times as much": lambda home, now: exposed_s(now) < 1.25 * exposed_s_at(home, 96),
+        "Buckets four times as large": lambda home, now: exposed_s(now) < 1.25 * exposed_s_at(home, 96),
         "1,024 tokens on slow Ethernet": lambda home, now: exposed_s(now) > 1 > 10 * now.run()["compute_s"],
         "with one sequence on each GPU": lambda home, now: now.tokens == 8192 == home.tokens / 2,
         "A single node": lambda home, now: number(now, "loss_speed_up") > 0.95 * 8,
