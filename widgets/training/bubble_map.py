@@ -10,7 +10,7 @@ from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels
 from widgets.kit.guide import Light
-from widgets.kit.text import choose, counted, show, sold
+from widgets.kit.text import choose, counted, show, usable
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
@@ -143,8 +143,11 @@ class BubbleMap(Widget):
             stages, micro_batches, self.used_chunks(), self.activation_bytes, self.schedule
         )
 
+    def usable_bytes(self):
+        return memory.capacity_bytes(self.gpu)
+
     def over(self):
-        return self.held_bytes(self.stages, self.micro_batches) > self.gpu.hbm_bytes
+        return self.held_bytes(self.stages, self.micro_batches) > self.usable_bytes()
 
     # -- the picture -----------------------------------------------------------------------------------------
     def from_least(self, stages, micro_batches):
@@ -160,16 +163,16 @@ class BubbleMap(Widget):
         return fig.doublings(self.held_bytes(stages, self.from_least(stages, CURVE)))
 
     def lowest(self):
-        """The memory's scale begins below the smallest of all curves and the GPU."""
+        """The memory's scale begins below the smallest of all curves and what the GPU has."""
         p = STAGES[-1] * 1.0
         least = self.held_bytes(p, self.from_least(p, MICRO_BATCHES[0]))
-        return fig.doublings(np.minimum(least, self.gpu.hbm_bytes)) - 1.5
+        return fig.doublings(np.minimum(least, self.usable_bytes())) - 1.5
 
     def highest(self):
-        """The upper end of the memory axis, above the GPU's HBM and above the highest curve, which is that of
-        the fewest or of the most stages."""
+        """The upper end of the memory axis, above what the GPU has and above the highest curve, which is that
+        of the fewest or of the most stages."""
         few, many = (self.held_bytes(p, MICRO_BATCHES[-1]) for p in (STAGES[0], STAGES[-1]))
-        return fig.doublings(np.maximum(np.maximum(few, many), self.gpu.hbm_bytes)) + 1.5
+        return fig.doublings(np.maximum(np.maximum(few, many), self.usable_bytes())) + 1.5
 
     def ranges(self):
         return {"held": panels.range_of(self.lowest(), self.highest(), BELOW)}
@@ -263,19 +266,19 @@ class BubbleMap(Widget):
 
     @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
     def ticks(self):
-        """The lower panel's scale, between its floor and the GPU's HBM."""
+        """The lower panel's scale, between its floor and what the GPU has."""
         places = fig.doublings(TICKS_BYTES)
-        seen = (places > self.lowest() + 1.0) & (places < fig.doublings(self.gpu.hbm_bytes) - 1.0)
+        seen = (places > self.lowest() + 1.0) & (places < fig.doublings(self.usable_bytes()) - 1.0)
         return {"y": places, "text": panels.only(seen, TICK_NAMES)}
 
     @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
     def limit(self):
-        at = fig.doublings(self.gpu.hbm_bytes)
+        at = fig.doublings(self.usable_bytes())
         return {
             "y": at,
             "top": self.highest(),
-            "text": f"{self.gpu.name}: {sold(self.gpu.hbm_bytes)}",
-            "short": sold(self.gpu.hbm_bytes),
+            "text": f"{self.gpu.name}: {usable(self.usable_bytes())}",
+            "short": usable(self.usable_bytes()),
             "title": f"idle share of a step, {self.schedule.name}",
             "narrow": f"idle share by stages, {self.schedule.name}",
         }
@@ -377,7 +380,7 @@ class BubbleMap(Widget):
     def burst(self):
         held = self.held_bytes(self.stages, self.micro_batches)
         response = choose(
-            self.activation_bytes > self.gpu.hbm_bytes,
+            self.activation_bytes > self.usable_bytes(),
             "recompute (lesson 05), since one micro-batch for each stage is too much already",
             f"1F1B or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; "
             "else recompute (lesson 05)",
@@ -385,7 +388,7 @@ class BubbleMap(Widget):
         return self.over(), (
             f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds "
             f"{show(held, 'bytes')} of activations on the first stage, and one {self.gpu.name} has "
-            f"{sold(self.gpu.hbm_bytes)}. First response: {response}."
+            f"{usable(self.usable_bytes())}. First response: {response}."
         )
 
     @regime()
