@@ -15,9 +15,9 @@ from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.seeing import Pictures
 
 
-def whole(name: str, value, at_least: int = 1) -> None:
+def whole(name: str, value: object, at_least: int = 1) -> None:
     """Like ``check.whole``, but for one Python int and ten times as fast."""
-    if value.__class__ is not int or value < at_least:
+    if value.__class__ is not int or value < at_least:  # pyright: ignore[reportOperatorIssue]
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
 
 

@@ -14,7 +14,7 @@ FUNCTIONS = [name for name in engine.__all__ if name[0].islower()]
 
 
 def test_every_function_and_what_they_are_given_is_on_the_page():
-    given = {"Machine", "Job", "Adapter", "Layout", "Load", "Limits", "Drafts"}
+    given = {"Machine", "Job", "Adapter", "Pictures", "Layout", "Load", "Limits", "Drafts"}
     assert {name.partition(".")[0] for name in SHOWN} == {*FUNCTIONS, *given}
     assert [name.partition(".")[0] for name in SHOWN] == re.findall(r"^### (\w+)$", TEXT, re.MULTILINE)
 

@@ -23,6 +23,8 @@ ALLOWED = {
     "puzzles/save_often.py YEAR_S": "a unit of time, in a file that the pages take out on its own",
     "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
     "api.py restart_s": "the same",
+    "__main__.py PATIENCE_S": "how long a command waits for a pipe",
+    "frameworks/vllm.py PCIE_BYTES_PER_S": "up to which a link between cards counts as PCIe",
     # defaults of a picture or a function, which its callers replace by their own machine's
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
     "serving/pools.py wire_bytes_per_s": "a wire between instances; a fleet names its own",

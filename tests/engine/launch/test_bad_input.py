@@ -102,8 +102,8 @@ def test_a_flag_that_nobody_knows_is_listed_with_its_line():
         (([b"x"],), "texts must be a text"),
         ((VLLM, "no-such-gpu"), "gpu must be a key of the catalogue"),
         ((VLLM, 7), "gpu must be an engine.Machine"),
-        ((VLLM, None, 0), "gpus must be a whole number from 1"),
-        ((VLLM, None, 2.5), "gpus must be a whole number from 1"),
+        ((VLLM, None, 0), "gpus must be a whole number"),
+        ((VLLM, None, 2.5), "gpus must be a whole number"),
     ],
 )
 def test_a_wrong_argument_is_a_value_error(arguments, words):
