@@ -561,7 +561,7 @@ def read(text: str) -> dict[str, float]:
     config = _config(text)
     numbers(config)
     if key := config_layers.unread(merged(config), PAGE_KNOWS):
-        raise ValueError(config_layers.UNREAD.format(key=key))
+        raise ValueError(config_layers.UNREAD.format(key=key[:60]))
     return sizes(config)
 
 

@@ -356,7 +356,7 @@ def require_known(config: Config, keys: tuple[str, ...]) -> None:
         if config.get(key):
             raise ValueError(DECODERS_ALONE.format(key=key))
     if key := unread(config, (*keys, *READ, *HARMLESS)):
-        raise ValueError(UNREAD.format(key=key))
+        raise ValueError(UNREAD.format(key=key[:60]))
     every = config.get("moe_layer_freq")
     if every is not None and not isinstance(every, list) and every != 1:
         raise ValueError(f"moe_layer_freq must be 1 or a list of layers, got {str(every)[:40]}.")
