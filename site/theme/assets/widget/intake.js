@@ -61,7 +61,7 @@ export function read(intake, program, text) {
     return refused(intake.lengths.said.replace("{layers}", layers).replace("{given}", listed.length));
   }
   const unread = unreadIn(file, intake.unread);
-  if (unread !== undefined) return refused(intake.unread.said.replace("{key}", unread));
+  if (unread !== undefined) return refused(intake.unread.said.replace("{key}", [...unread].slice(0, 60).join("")));
   const { fields, wrong } = program(given);
   const values = Object.fromEntries(intake.controls.map((name, place) => [name, fields[place]]));
   if (wrong >= 0) return refused(intake.complaints[wrong].replace(/\{(\w+)\}/g, (_, name) => values[name]));
