@@ -167,7 +167,11 @@ class CollectiveCost(Widget):
 
     def two_kinds(self):
         """Whether hops are of two kinds: over the link, and from node to node."""
-        return ~self.inside() & (self.per_node > 1)
+        return (self.ranks > self.per_node) & (self.per_node > 1)
+
+    def one_kind(self):
+        """The opposite. It is not ``~two_kinds()``, which of Python's own True is -2, and so is true."""
+        return (self.ranks <= self.per_node) | (self.per_node <= 1)
 
     def crossover_bytes(self):
         ring_s, tree_s, *_ = collectives.textbook_all_reduce_s(0.0, self.ranks, *self.wires())
@@ -221,7 +225,7 @@ class CollectiveCost(Widget):
         times_s = self.times_s(at)
         # a name goes under its line where the line above it is another's
         tree_low, levels_low = (
-            ~self.two_kinds() | (times_s[1][1] < times_s[3][1]),
+            self.one_kind() | (times_s[1][1] < times_s[3][1]),
             times_s[3][3] <= times_s[0][3],
         )
         return {
