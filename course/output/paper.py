@@ -52,6 +52,7 @@ LEAD_OUT = """address => {
 }"""
 PICTURES = """() => Object.fromEntries([...document.querySelectorAll("[data-drawn]")].map(figure =>
   [figure.id, figure.querySelector(".still-picture img").src]))"""
+PRINTS = 5  # at most, until the numbers in the contents are those of the pages
 NUMBER = """pages => {
   for (const link of document.querySelectorAll(".book-contents a")) {
     link.dataset.onPage = pages[link.hash.slice(1)] ?? "";
@@ -89,9 +90,9 @@ def pictures(page: Page) -> dict[str, bytes]:
     return {name: base64.b64decode(address.partition(",")[2]) for name, address in drawn.items()}
 
 
-def printed(page: Page, tagged: bool) -> bytes:
+def printed(page: Page) -> bytes:
     """The page on A4 sheets, with bookmarks."""
-    return page.pdf(format="A4", print_background=True, outline=tagged, tagged=tagged)
+    return page.pdf(format="A4", print_background=True, outline=True, tagged=True)
 
 
 def pages_of_headings(pdf: bytes) -> dict[str, int]:
@@ -104,12 +105,17 @@ def pages_of_headings(pdf: bytes) -> dict[str, int]:
 
 
 def with_page_numbers(page: Page) -> bytes:
-    """The printed book, with page numbers in the contents."""
-    before = pages_of_headings(printed(page, tagged=False))
-    page.evaluate(NUMBER, before)
-    book = printed(page, tagged=True)
-    assert pages_of_headings(book) == before, "the numbers in the contents have moved a page"
-    return book
+    """The printed book, with page numbers in the contents. A number may make its line longer and so move what
+    comes after it; then the numbers are set again."""
+    set_so_far: dict[str, int] = {}
+    for _ in range(PRINTS):
+        book = printed(page)
+        found = pages_of_headings(book)
+        if found == set_so_far:
+            return book
+        page.evaluate(NUMBER, found)
+        set_so_far = found
+    raise RuntimeError(f"the numbers in the contents moved the pages in each of {PRINTS} prints")
 
 
 def main() -> None:

@@ -202,7 +202,6 @@ FIRST = {  # what is typed -> the first section that the search gives
 }
 
 
-@pytest.mark.xfail(reason="2026-11-30: a glossary entry comes before the rule")
 def test_the_search_finds_words_symbols_rules_and_figures(visit, course):
     page = visit().page
     asked = []

@@ -73,8 +73,6 @@ def taken_up(slug: str, regime: str, advice: Advice) -> list[tuple[dict, float, 
 
 @pytest.mark.parametrize(("slug", "regime", "advice"), FOLLOWED, ids=lambda it: getattr(it, "words", it))
 def test_following_it_makes_it_better(slug, regime, advice):
-    if slug == "deployment_planner" and advice.words == "weights in fewer bits":
-        pytest.xfail("2026-11-30: with more models the sampled states that it cannot help are all it finds")
     found = taken_up(slug, regime, advice)
     assert found, "no state gives this advice: are these still its words?"
     harmed = [
