@@ -18,6 +18,7 @@ from course.links import glossary
 from widgets.kit.widget import all_widgets
 
 OWN_PAGE_BOOST = 0.2  # ranks below the same widget in its lesson
+RULE_BOOST = 1.2  # above words that only begin like one of the rule's, below the glossary's entry of one word
 BREVITY = 0.5  # "Bubble" before "Zero-bubble schedule": mkdocs's search ignores a title's length
 BOOSTS = {
     "glossary/#symbols": 100
@@ -95,6 +96,7 @@ def rule_entries() -> list[dict]:
         {
             "location": f"{lesson.name}/#{rule.anchor}",
             "title": escape(f"Rule: {rule.name}", quote=False),
+            "boost": RULE_BOOST,
             "text": f"<p>{plain(excerpts.html(rule.source, lesson))}</p><p>Symbols: "
             f"{', '.join(spelled(' '.join(FORMULA.findall(rule.source))))}</p>",
         }
