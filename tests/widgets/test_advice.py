@@ -14,6 +14,7 @@ from widgets.kit.widget import Widget, all_widgets
 
 FOLLOWED = [(slug, regime, advice) for (slug, regime), all_of in GIVEN.items() for advice in all_of]
 SELDOM = {  # states that those below would miss
+    "deployment_planner": [{"model": 3, "tpot": 0.01, "weights": 0}],
     "layout_planner": [{"gpus": 49152.0}],
     "prefill_decode": [{"prompt": 6600.0}, {"spread": 1.5}, {"replicas": 2.0}],
 }
