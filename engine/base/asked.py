@@ -15,7 +15,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -50,17 +50,14 @@ def answers(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def asked(*args: P.args, **kwargs: P.kwargs) -> R:
         if not check.is_trusted():
-            known = kinds()
-            for name, value in (*zip(names, args), *kwargs.items()):
-                if name in known:
-                    _hold(name, value, known[name])
+            _hold_all((*zip(names, args), *kwargs.items()), kinds())
         return function(*args, **kwargs)
 
     return asked
 
 
 def guard(*classes: type) -> None:
-    """Have classes look at their fields before they take them. It is done from outside, because the page
+    """Have classes look at their fields, after their own checks. It is done from outside, because the page
     translates the modules of some of them, and knows no such decorator."""
     for cls in classes:
         made_by = "__new__" if issubclass(cls, tuple) else "__init__"
@@ -76,14 +73,27 @@ def _guarded(cls: type, make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def asked(own: Any, *args: Any, **kwargs: Any) -> Any:
-        if not check.is_trusted():
-            known = kinds()
-            for name, value in (*zip(names, args), *kwargs.items()):
-                if name in known:
-                    _hold(name, value, known[name])
-        return make(own, *args, **kwargs)
+        if check.is_trusted():
+            return make(own, *args, **kwargs)
+        given = (*zip(names, args), *kwargs.items())
+        try:
+            made = make(own, *args, **kwargs)
+        except ValueError:  # in the class's own words, which a page says as well
+            raise
+        except Exception:
+            _hold_all(given, kinds())
+            raise
+        _hold_all(given, kinds())
+        return made
 
     return asked
+
+
+def _hold_all(given: Iterable[tuple[str, Any]], known: dict[str, Allowed]) -> None:
+    """ValueError, unless each of the named values that is known to be of a kind is of that kind."""
+    for name, value in given:
+        if name in known:
+            _hold(name, value, known[name])
 
 
 def _hold(name: str, value: Any, kind: Allowed) -> None:
