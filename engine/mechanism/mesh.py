@@ -16,7 +16,7 @@ import numpy as np
 from engine.base import check, ops
 from engine.base.types import Real
 from engine.mechanism import interconnect
-from engine.mechanism.placement import coordinate, group
+from engine.mechanism.placement import coordinate, group, strides_in
 
 NAMES = ("tensor", "context", "expert", "data", "pipeline")
 RELATIONS = ("none", "itself", *NAMES)
@@ -72,13 +72,7 @@ def sizes(gpus: Real, tp: Real = 1.0, pp: Real = 1.0, cp: Real = 1.0, ep: Real =
 
 def strides(size: ByAxis, order: Order = USUAL) -> ByAxis:
     """The distance between neighbours on each axis: the product of the sizes of all axes further in."""
-    axes = {"tp": size.tp, "cp": size.cp, "dp": size.dp, "pp": size.pp}
-    found = {}
-    for axis in axes:
-        stride = 1.0
-        for other, wide in axes.items():
-            stride = stride * ops.where(getattr(order, other) < getattr(order, axis), wide, 1.0)
-        found[axis] = stride
+    found = strides_in({"tp": size.tp, "cp": size.cp, "dp": size.dp, "pp": size.pp}, order)
     return ByAxis(found["tp"], found["cp"], found["dp"], found["dp"], found["pp"])
 
 

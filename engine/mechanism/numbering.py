@@ -62,13 +62,7 @@ class Swap(NamedTuple):
 def strides(size: Levels, order: LevelOrder = USUAL) -> Levels:
     """How many GPUs lie between neighbours on each level: the product of the sizes of all levels further
     in."""
-    wide = {"tp": size.tp, "ep": size.ep, "copies": size.copies}
-    found = {}
-    for level in wide:
-        stride = 1.0
-        for other, ranks in wide.items():
-            stride = stride * ops.where(getattr(order, other) < getattr(order, level), ranks, 1.0)
-        found[level] = stride
+    found = placement.strides_in({"tp": size.tp, "ep": size.ep, "copies": size.copies}, order)
     return placement.Levels(found["tp"], found["ep"], found["copies"], size.tp * size.ep * size.copies)
 
 

@@ -237,6 +237,18 @@ def groups(gpu: Real, axis_sizes: OfAxes, innermost: Real) -> OfAxes:
     return OfAxes(alone[0], alone[1], group(alone[1], size.copies, stride.copies), alone[3])
 
 
+def strides_in(axes: dict[str, Real], order: Any) -> dict[str, Real]:
+    """How many GPUs lie between neighbours on each of these axes: the product of the sizes of all axes
+    further in. ``order`` has a place for each of them, the innermost first."""
+    found = {}
+    for axis in axes:
+        stride = 1.0
+        for other, wide in axes.items():
+            stride = stride * ops.where(getattr(order, other) < getattr(order, axis), wide, 1.0)
+        found[axis] = stride
+    return found
+
+
 def coordinate(gpu: Real, size: Real, stride: Real) -> Real:
     """A GPU's coordinate in its group along an axis: ⌊gpu/stride⌋ mod size."""
     block = ops.floor(gpu / stride)

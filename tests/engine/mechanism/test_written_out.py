@@ -72,16 +72,23 @@ class Matrix:
         return out + functional.linear(functional.linear(dropped, self.a), self.b) * 2.0
 
 
-def saved_bytes(normed: bool, adapter: Adapter | None) -> int:
-    """What autograd saves of a layer's forward pass, without its weights; each storage once."""
-    sizes = {"q": (HIDDEN, HEADS * SIZE), "k": (HIDDEN, KV_HEADS * SIZE), "v": (HIDDEN, KV_HEADS * SIZE)}
-    sizes |= {
+def matrices(adapter: Adapter | None) -> dict[str, Matrix]:
+    """Those of a layer, by name."""
+    sizes = {
+        "q": (HIDDEN, HEADS * SIZE),
+        "k": (HIDDEN, KV_HEADS * SIZE),
+        "v": (HIDDEN, KV_HEADS * SIZE),
         "o": (HEADS * SIZE, HIDDEN),
         "gate": (HIDDEN, WIDTH),
         "up": (HIDDEN, WIDTH),
         "down": (WIDTH, HIDDEN),
     }
-    of = {name: Matrix(*size, adapter) for name, size in sizes.items()}
+    return {name: Matrix(*size, adapter) for name, size in sizes.items()}
+
+
+def saved_bytes(normed: bool, adapter: Adapter | None) -> int:
+    """What autograd saves of a layer's forward pass, without its weights; each storage once."""
+    of = matrices(adapter)
     weights = [
         torch.ones(size, dtype=NARROW, requires_grad=adapter is None) for size in (HIDDEN, HIDDEN, SIZE, SIZE)
     ]
@@ -191,14 +198,7 @@ def test_a_rebuilt_layer_takes_what_it_keeps_and_the_gradients_of_its_mlp():
     """Its backward pass, as PyTorch allocates it: the closed form is within a tenth of the peak."""
     model = like("llama3.1-8b")
     weights = [torch.ones(HIDDEN, dtype=NARROW, requires_grad=True) for _ in range(2)]
-    sizes = {"q": (HIDDEN, HEADS * SIZE), "k": (HIDDEN, KV_HEADS * SIZE), "v": (HIDDEN, KV_HEADS * SIZE)}
-    sizes |= {
-        "o": (HEADS * SIZE, HIDDEN),
-        "gate": (HIDDEN, WIDTH),
-        "up": (HIDDEN, WIDTH),
-        "down": (WIDTH, HIDDEN),
-    }
-    of = {name: Matrix(*size, None) for name, size in sizes.items()}
+    of = matrices(None)
     tokens = 4096
 
     def heads(x):
