@@ -1,5 +1,5 @@
-"""The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | collective |
-goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle``.
+"""The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | calibrate |
+collective | goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle``.
 
 Prints tables by default, JSON for programs with ``--json``, and with ``--csv`` the rows of what has rows. Bad
 input gives one line on standard error and exit status 2. A ``cost`` above its ``--budget`` prints the bill as
@@ -32,7 +32,7 @@ from engine.catalog import entries, models
 from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
-from engine.launch import commands, over_a_step, shown
+from engine.launch import cluster_profile, commands, over_a_step, shown
 from engine.launch.verdict import STATUSES
 from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
@@ -119,7 +119,20 @@ def _layout(args: Namespace, gpus: int) -> Layout:
 def run_estimate(args: Namespace) -> Result:
     """``estimate``: time and memory of one layout's step."""
     layout = _layout(args, args.gpus)
-    return of(api.estimate(_model(args), _machine(args, args.precision), _job(args), layout))
+    found = api.estimate(_model(args), _machine(args, args.precision), _job(args), layout)
+    more, below = _corrected(args, found)
+    return of(found, more, below=below)
+
+
+def _corrected(args: Namespace, found: Estimate | None) -> tuple[dict, list[str]]:
+    """What the reader's own runs make of a step, where there is a profile and a step."""
+    if not args.profile:
+        return {}, []
+    profile = api.profile(args.profile)
+    if found is None:
+        return {}, []
+    after = profile.of(found)
+    return {"calibrated": after.as_dict()}, ["", cluster_profile.in_words(after)]
 
 
 def _constraints(args: Namespace) -> Constraints:
@@ -144,12 +157,14 @@ def run_plan(args: Namespace) -> Result:
     found = api.plan(_model(args), _machine(args, args.precision), _job(args), args.gpus, **asked)
     more: dict = {} if within == FREE else {"within": str(within)}
     above = [f"Only {name}." for name in more.values()]
-    if not args.beside:
-        return of(found, more, above)
     best = found.best
+    after, below = _corrected(args, best)
+    more |= after
+    if not args.beside:
+        return of(found, more, above, below)
     mine = api.estimate(best.model, best.at, best.job, _layout(layout_flags(args.beside), args.gpus))
     compared = _beside(mine, best)
-    below = ["Yours beside the fastest:", *printing.parts(mine), compared]
+    below += ["Yours beside the fastest:", *printing.parts(mine), compared]
     return of(found, {**more, "beside": mine.as_dict() | compared}, above, below)
 
 
@@ -263,7 +278,23 @@ def run_check(args: Namespace) -> Result:
     over = over_a_step.of_report(found)
     data = {"headline": shown.headline(found), **found.as_dict()}
     data["over_a_step"] = over.as_dict() if over else None
-    return Result(data, [*shown.lines(found, over)], found.rows())
+    more, below = _corrected(args, found.estimate)
+    return Result(data | more, [*shown.lines(found, over), *below], found.rows())
+
+
+def run_calibrate(args: Namespace) -> Result:
+    """``calibrate``: a measured run beside its estimate, and with ``--into`` into a profile."""
+    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
+    log = "".join(_texts([args.log]).values()) if args.log else ""
+    measured = {name: getattr(args, name) for name in ("step_s", "tokens_per_s", "memory_bytes")}
+    found = api.calibrate(_texts(args.files), log, gpu, args.gpus, **measured)
+    if not args.into:
+        return of(found)
+    run = found.entry()
+    if run is None:
+        raise ValueError("into takes training steps; of memory and servers one run says little of the next")
+    count = cluster_profile.added(args.into, run)
+    return of(found, {"profile_runs": count}, below=["", f"Runs in {args.into} now: {count}."])
 
 
 def run_collective(args: Namespace) -> Result:
@@ -442,6 +473,7 @@ COMMANDS = {
     "infer": run_infer,
     "deploy": run_deploy,
     "check": run_check,
+    "calibrate": run_calibrate,
     "collective": run_collective,
     "goodput": run_goodput,
     "cost": run_cost,

@@ -77,6 +77,12 @@ def _add_node(parser):
     )
 
 
+def _add_profile(parser):
+    parser.add_argument(
+        "--profile", metavar="TOML", help="runs of your own, from calibrate --into: the estimate after them"
+    )
+
+
 def _add_load(parser):
     parser.add_argument("--per-s", type=float, required=True, help="requests a second")
     parser.add_argument("--prompt", type=int, default=1024, help="median tokens of a prompt (1024)")
@@ -244,7 +250,13 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         return sub
 
     command(
-        "estimate", "time and memory of one training step", _add_model, _add_machine, _add_job, _add_layout
+        "estimate",
+        "time and memory of one training step",
+        _add_model,
+        _add_machine,
+        _add_job,
+        _add_layout,
+        _add_profile,
     )
     sub = command(
         "plan",
@@ -252,6 +264,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         _add_model,
         _add_machine,
         _add_job,
+        _add_profile,
         rows="the best layout of each split",
     )
     sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
@@ -297,7 +310,28 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
     one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
     sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+    _add_profile(sub)
     sub.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
+    sub = command(
+        "calibrate",
+        "a run that you measured beside its estimate: how far apart, and what could be the reason",
+    )
+    sub.add_argument("files", nargs="+", metavar="LAUNCH", help="what launched it, read as check reads it")
+    one = sub.add_mutually_exclusive_group()
+    one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
+    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
+    sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+    sub.add_argument(
+        "--log",
+        metavar="FILE",
+        help="of the run: lines of Megatron, torchtitan, the Trainer, vLLM or SGLang; - is standard input",
+    )
+    sub.add_argument("--step-s", type=float, help="seconds of a step, instead of a log or before it")
+    sub.add_argument("--tokens-per-s", type=float, help="the same in tokens a second, of all GPUs")
+    sub.add_argument("--memory-bytes", type=float, help="the most that PyTorch reserved on a GPU")
+    sub.add_argument(
+        "--into", metavar="TOML", help="add the run to this profile, which --profile takes into account"
+    )
     sub = command("collective", "time and bandwidth of one collective operation", _add_machine)
     sub.add_argument("--op", required=True, help=", ".join(OPERATIONS))
     sub.add_argument("--ranks", type=int, required=True)

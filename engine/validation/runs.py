@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import catalog, validation
-from engine.calibration import bands, known
+from engine.calibration import bands, known, own_runs
 from engine.calibration.fit import judge, tables
 from engine.calibration.fit.kinds import KINDS
 from engine.calibration.fit.report import HEAD, toml
@@ -72,6 +72,7 @@ ONCE = {
     "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
 }
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
+OWN_RUNS, DRAWS = (1, 2, 3, 5), 60  # of a cluster that are known, and how often they are drawn
 AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
 
@@ -423,6 +424,7 @@ def judged(found: JudgedRuns) -> dict:
         "goal": _goals(fair),
         "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
         "apart": {"layouts": _apart(steps)},
+        "own": {what: _own(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
         "regret": _regret(steps),
         "ran": _ran([run for run in found.runs if run.said and run.told]),
         "family": {
@@ -591,6 +593,73 @@ def _apart(runs: list[JudgedRun]) -> dict:
             middle = float(np.median([run.ratio for run in members]))
             ratios += [run.ratio / middle for run in members]
     return summary(ratios) if ratios else {}
+
+
+def _own(runs: list[JudgedRun]) -> dict[str, Any]:
+    """How runs of one's own help (``calibration.own_runs``). A cluster is a source and a kind of GPU. The
+    spreads are standard deviations of logarithms between clusters and within one. With one, two, … of a
+    cluster's runs known, ``error`` is the mean error of its others, ``without`` what it was before, and
+    ``covers`` the share that the bands hold; each cluster is judged by the spreads of the other sources. Runs
+    carry over if there are clusters enough, the error falls by a tenth and the bands hold."""
+    clusters = {
+        name: np.log([run.ratio for run in members])
+        for name, members in _grouped(runs, _cluster).items()
+        if len(members) > 2
+    }
+    if len(clusters) < 3:
+        return {}
+    said: dict[str, Any] = dict(zip(("between", "within"), map(rounded, _spreads([*clusters.values()])[1:])))
+    tried = [_with_own(clusters, count) for count in OWN_RUNS]
+    helped = all(
+        0.75 <= one["covers"] <= 0.92 and one["error"] < 0.9 * one["without"] for one in tried if one
+    )
+    said["clusters"] = len(clusters)
+    said["carries"] = int(len(clusters) >= FEWEST and helped)
+    return said | {f"with {count}": one for count, one in zip(OWN_RUNS, tried) if one}
+
+
+def _cluster(run: JudgedRun) -> tuple[str, str]:
+    """Whose machines a run ran on."""
+    gpu = run.said.at.gpu.key if run.said else run.axes.get("generation", run.axes.get("gpu", ""))
+    return run.family, gpu
+
+
+def _spreads(clusters: list[np.ndarray]) -> tuple[float, float, float]:
+    """The middle of the clusters' means, and the standard deviations between and within clusters, each
+    cluster counted once."""
+    means = np.array([np.mean(each) for each in clusters])
+    within = float(np.mean([np.var(each, ddof=1) for each in clusters]))
+    blur = within * float(np.mean([1.0 / len(each) for each in clusters]))
+    between = max(float(np.var(means, ddof=1)) - blur, 0.05 * within)
+    return float(np.mean(means)), between**0.5, within**0.5
+
+
+def _with_own(clusters: dict[tuple[str, str], np.ndarray], count: int) -> dict[str, float]:
+    """The error and the bands of the other runs of a cluster, of which ``count`` are known, over draws."""
+    draws = np.random.default_rng(count)
+    found = []
+    for name, errors in clusters.items():
+        others = [each for other, each in clusters.items() if other[0] != name[0]]
+        if len(errors) < count + 2 or len(others) < 2:
+            continue
+        middle, between, within = _spreads(others)
+        off = own_runs.HALF * (between**2 + within**2) ** 0.5
+        held, error, without = [], [], []
+        for _ in range(DRAWS):
+            order = draws.permutation(len(errors))
+            known, rest = errors[order[:count]], errors[order[count:]]
+            share = between**2 / (between**2 + within**2)
+            at = own_runs.posterior(middle, off, share, known)
+            held.append(np.mean(np.abs(rest - at[0]) <= at[1]))
+            error.append(np.mean(np.abs(np.exp(at[0] - rest) - 1.0)))
+            without.append(np.mean(np.abs(np.exp(-rest) - 1.0)))
+        found.append([np.mean(held), np.mean(error), np.mean(without)])
+    if not found:
+        return {}
+    covers, error, without = np.mean(found, axis=0)
+    return dict(
+        clusters=len(found), covers=round(covers, 3), error=round(error, 4), without=round(without, 4)
+    )
 
 
 class _Choice(NamedTuple):

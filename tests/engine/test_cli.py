@@ -532,3 +532,30 @@ def test_a_pipe_to_which_nobody_writes_is_not_waited_for(tmp_path, monkeypatch):
     writer.start()
     assert command._texts([str(pipe)]) == {str(pipe): "vllm serve x"}
     writer.join()
+
+
+# -- calibrate ---------------------------------------------------------------------------------------------
+def test_calibrate_compares_a_log_keeps_the_run_and_the_next_estimate_takes_it_into_account(tmp_path, capsys):
+    launch, log, profile = tmp_path / "run.sh", tmp_path / "train.log", tmp_path / "cluster.toml"
+    launch.write_text("tune run --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full\n")
+    step_s = answer(f"check {launch} --gpu h100-sxm", capsys)["step_s"]
+    bars = [f" {i}%|█ | {i}/60 [00:{i:02}<01:12,  {1.3 * step_s:.3f}s/it]" for i in range(1, 40)]
+    log.write_text("\r".join(bars))
+    found = answer(f"calibrate {launch} --gpu h100-sxm --log {log} --into {profile}", capsys)
+    assert found["step"]["ratio"] == pytest.approx(1.3, abs=0.01) and not found["step"]["inside"]
+    assert found["profile_runs"] == 1 and found["terms"]
+    after = answer(f"check {launch} --gpu h100-sxm --profile {profile}", capsys)
+    assert after["step_s"] == step_s < after["calibrated"]["step_s"] < 1.3 * step_s
+    _, out, _ = call(f"check {launch} --gpu h100-sxm --profile {profile}", capsys)
+    assert "Calibrated by 1 run of your own" in out
+    job = "--model llama3.1-8b --gpu h100-sxm --gpus 8 --global-batch 64 --seq 4096"
+    assert answer(f"plan {job} --profile {profile}", capsys)["calibrated"]["runs"] == 0  # another program
+
+
+@pytest.mark.parametrize("more", ["", "--memory-bytes 5e10 --into {}/x.toml", "--step-s 0"])
+def test_calibrate_without_a_time_is_a_line(more, tmp_path, capsys):
+    launch = tmp_path / "run.sh"
+    launch.write_text("tune run --nproc_per_node 8 full_finetune_distributed --config llama3_1/8B_full\n")
+    status, out, err = call(f"calibrate {launch} --gpu h100-sxm {more.format(tmp_path)}", capsys)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "x.toml").exists()
