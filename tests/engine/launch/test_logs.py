@@ -103,7 +103,8 @@ def test_a_log_that_is_too_long_is_refused():
 PIECES = (
     """
 tps: | tflops: 1|elapsed time per iteration (ms): |0|1e999|1,2,3|e|.|-1|#running-req: |, #token: |
-gen throughput (token/s): |Avg generation throughput: | tokens/s, Running: | reqs|memory: |GiB(|Median TPOT (ms): |
+gen throughput (token/s): |Avg generation throughput: | tokens/s, Running: | reqs|memory: |GiB(|
+Median TPOT (ms): |
 5/5 [1:00<0:00, |it/s|s/it|
 global batch size: """.replace("|\n", "|")
     .strip()
