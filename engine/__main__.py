@@ -434,6 +434,9 @@ def run_fabrics(args: Namespace) -> Result:
 
 def run_validate(args: Namespace) -> Result:
     """``validate``: published runs beside what the engine says of them."""
+    if args.by == "kind" and not args.all and not args.cases:
+        found = {name: rows for name, rows in accuracy.as_dict().items() if name in ("kinds", "worst")}
+        return Result(found, accuracy.in_short(), found["kinds"])
     if args.by == "axis":
         axes = accuracy.as_dict()
         return Result(axes, accuracy.parts(), axes["axes"])

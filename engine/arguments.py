@@ -367,7 +367,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     command("recipes", "the bytes that each kind of training state takes", rows="them")
     command("nodes", "the catalogue's nodes", rows="them")
     command("fabrics", "the catalogue's links, in nodes and between them", rows="them")
-    sub = command("validate", "the engine against published runs, worst first", rows="every row")
+    sub = command("validate", "how far off the engine is, on published runs", rows="every row")
     sub.add_argument(
         "--cases",
         metavar="DIR",
@@ -376,9 +376,9 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--all", action="store_true", help="every row, not only each group's worst")
     sub.add_argument(
         "--by",
-        choices=("group", "axis"),
-        default="group",
-        help="axis: goals, bands and errors by axis (group)",
+        choices=("kind", "group", "axis"),
+        default="kind",
+        help="kind: how far off each kind of answer is; group: each source; axis: goals, bands, axes (kind)",
     )
     sub = command(
         "puzzle", "a function to write: without a name the list, with one a file to fill in", rows="the list"

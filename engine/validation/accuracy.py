@@ -116,6 +116,98 @@ def coverage() -> tuple[Covered, ...]:
     )
 
 
+# class of bands.toml, kind and name -> its name
+KINDS = (
+    ("step", "hopper dense", "a training step, dense, H100 and H200"),
+    ("step", "hopper moe", "a training step, experts, H100 and H200"),
+    ("step", "ampere dense", "a training step, dense, A100"),
+    ("step", "blackwell dense", "a training step, dense, B200 to GB300"),
+    ("step", "blackwell moe", "a training step, experts, B200 to GB300"),
+    ("step", "tpu dense", "a training step, dense, TPU"),
+    ("memory", "all", "memory of training"),
+    ("collective", "all", "a collective"),
+    ("latency", "vllm-0.11, dense", "a token of vLLM 0.11, dense"),
+    ("latency", "vllm-0.11, experts", "a token of vLLM 0.11, experts"),
+    ("throughput", "all", "throughput of a full server"),
+)
+# family of bands.toml -> why its run is among those that are missed most, as far as that is known
+UNKNOWN = "unknown"
+WHY = {
+    "ML.ENERGY qwen3-8b": "unknown: timed for another task, the same server and batch are met to 2 %",
+    "ML.ENERGY llama3.1-8b": "unknown: up to 64 requests, and on an H100 always, it is met to 12 %",
+    "Bridge gpt-oss-120b": "in part: its source calls the attention of this release slow",
+    "Bridge qwen3-30b-a3b": "its source calls this release a regression (Megatron-Bridge, issue 1998)",
+    "GB200 recipes, MoE": "in part: the first recipe for a new chip, whose attention was not fused",
+    "latency of one user, vLLM": "in part: kernels for 4 bits that are no faster on an H100 than on an A100",
+    "throughput at a given batch": "in part: decode kernels that were faster than vLLM's, which fitted ours",
+    "torchtitan": "unknown: long sequences over four and eight context ranks, under PyTorch's own loop",
+    "latency of decode and prefill": "perhaps no fp8: its build asks for products in fp16",
+}
+
+
+@dataclass(frozen=True)
+class KindError:
+    """One kind of question: how many runs and families judge it, the errors, and how often the band held for
+    families that it was not made from."""
+
+    what: str
+    families: int
+    runs: int
+    median: float
+    mean: float
+    signed: float
+    covers: float
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "what": self.what,
+            "families": self.families,
+            "runs": self.runs,
+            "median_error": self.median,
+            "mean_error": self.mean,
+            "signed_error": self.signed,
+            "covered_share": self.covers,
+        }
+
+
+def kinds() -> tuple[KindError, ...]:
+    """Every kind of question, on runs that fitted nothing."""
+    names = ("families", "runs", "median", "mean_error", "mean_signed", "covers")
+    table = bands.runs()["band"]
+    return tuple(KindError(name, *(table[what][kind][each] for each in names)) for what, kind, name in KINDS)
+
+
+@dataclass(frozen=True)
+class FarRun:
+    """A run that the engine misses more than all others of its family."""
+
+    what: str
+    family: str
+    run: str
+    ratio: float  # measured over predicted
+
+    @property
+    def why(self) -> str:
+        """What is known of the cause."""
+        return WHY.get(self.family, UNKNOWN)
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "what": self.what,
+            "family": self.family,
+            "run": self.run,
+            "measured_over_ours": self.ratio,
+            "why": self.why,
+        }
+
+
+def worst() -> tuple[FarRun, ...]:
+    """The ten runs that are missed most, one of each family, farthest first."""
+    return tuple(FarRun(**entry) for entry in bands.runs()["worst"].values())
+
+
 @dataclass(frozen=True)
 class AxisError:
     """The error of the runs with one value on one axis."""
@@ -300,6 +392,8 @@ def left_out() -> dict[str, int]:
 def as_dict() -> dict:
     """Everything for --json."""
     return {
+        "kinds": [each.as_dict() for each in kinds()],
+        "worst": [each.as_dict() for each in worst()],
         "goals": [goal.as_dict() for goal in goals()],
         "coverage": [each.as_dict() for each in coverage()],
         "axes": [each.as_dict() for each in by_axis()],
@@ -308,6 +402,33 @@ def as_dict() -> dict:
         "ran": [each.as_dict() for each in ran()],
         "left_out": left_out(),
     }
+
+
+def in_short() -> list[printing.Part]:
+    """What a reader asks first, as on the page *Validation*: how far off each kind is, and the worst runs."""
+    rows = [
+        {
+            "kind": each.what,
+            "families": each.families,
+            "runs": each.runs,
+            "half within": f"{each.median:.1%}",
+            "mean": f"{each.mean:.1%}",
+            "leans": f"{each.signed:+.1%}",
+            "band holds": f"{each.covers:.0%}",
+        }
+        for each in kinds()
+    ]
+    far = [
+        {"run": f"{each.family}: {each.run}", "measured": f"{each.ratio:.2f} ×", "why": each.why}
+        for each in worst()
+    ]
+    return [
+        "Runs that fitted nothing. A lean below zero is too fast or too little.",
+        printing.Table(rows, list(rows[0])),
+        "The worst run of each of ten families, measured over ours:",
+        printing.Table(far, list(far[0])),
+        "More: --by group for each source, --by axis for tensor ranks and the rest, --all for every row.",
+    ]
 
 
 def parts() -> list[printing.Part]:

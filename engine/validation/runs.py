@@ -72,6 +72,7 @@ ONCE = {
     "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
 }
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
+WORST = 10  # runs that are named
 OWN_RUNS, DRAWS = (1, 2, 3, 5), 60  # of a cluster that are known, and how often they are drawn
 AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
@@ -99,6 +100,7 @@ class JudgedRun:
     told: bool = (
         True  # whether its source says what it recomputed, without which its memory is anybody's guess
     )
+    case: str = ""  # the name of a published case
 
     @property
     def stranger(self) -> tuple[str, str]:
@@ -340,7 +342,7 @@ def of_cases(found: JudgedRuns) -> None:
                     "generation": bands.generation(case["gpu"]),
                     "experts": "yes" if validation.model_of(case).experts else "no",
                 }
-                found.runs.append(JudgedRun(what, "all", row.group, axes, ratio, row.fitted))
+                found.runs.append(JudgedRun(what, "all", row.group, axes, ratio, row.fitted, case=case["id"]))
                 if what == "latency" and not case.get("software"):
                     found.runs.append(JudgedRun(BARE, "all", row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):
@@ -349,7 +351,9 @@ def of_cases(found: JudgedRuns) -> None:
                 what, kind = ("step", _kind(said)) if row.quantity == "step_s" else ("memory", "all")
                 mfu = said.mfu() / ratio if what == "step" else 0.0
                 timed = said if what == "step" else None
-                found.runs.append(JudgedRun(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+                found.runs.append(
+                    JudgedRun(what, kind, row.group, axes, ratio, row.fitted, mfu, timed, case=case["id"])
+                )
 
 
 def of_steps(folder: Path, found: JudgedRuns) -> dict[str, float]:
@@ -391,8 +395,8 @@ def _axes(said: Estimate) -> dict[str, str]:
 
 # -- judging -------------------------------------------------------------------------------------------------
 def summary(ratios: list[float]) -> dict[str, float]:
-    """A summary of measured over predicted: rows, mean error without and with sign, 10th and 90th
-    percentile."""
+    """A summary of measured over predicted: rows, mean error without and with sign, median error, 10th and
+    90th percentile."""
     ratio = np.array(ratios)
     error = 1.0 / ratio - 1.0
     low, high = _quantiles(ratio, TAIL)
@@ -400,6 +404,7 @@ def summary(ratios: list[float]) -> dict[str, float]:
         runs=len(ratio),
         mean_error=round(float(np.mean(np.abs(error))), 4),
         mean_signed=round(float(np.mean(error)), 4),
+        median=round(float(np.median(np.abs(error))), 4),
         p10=low,
         p90=high,
     )
@@ -425,6 +430,7 @@ def judged(found: JudgedRuns) -> dict:
         "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
         "apart": {"layouts": _apart(steps)},
         "own": {what: _own(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
+        "worst": _worst(fair),
         "regret": _regret(steps),
         "ran": _ran([run for run in found.runs if run.said and run.told]),
         "family": {
@@ -593,6 +599,31 @@ def _apart(runs: list[JudgedRun]) -> dict:
             middle = float(np.median([run.ratio for run in members]))
             ratios += [run.ratio / middle for run in members]
     return summary(ratios) if ratios else {}
+
+
+def _worst(runs: list[JudgedRun]) -> dict[str, dict[str, Any]]:
+    """The runs that the engine misses most, one of each family, farthest first."""
+    far: dict[str, JudgedRun] = {}
+    for run in sorted(runs, key=lambda run: -abs(np.log(run.ratio))):
+        if run.what != BARE:
+            far.setdefault(run.family, run)
+    return {
+        str(place): {"what": run.what, "family": run.family, "run": _told(run), "ratio": rounded(run.ratio)}
+        for place, run in enumerate(list(far.values())[:WORST], 1)
+    }
+
+
+def _told(run: JudgedRun) -> str:
+    """A run in words: a published case by its name, any other by model, machine and layout."""
+    if run.case:
+        return run.case
+    if said := run.said:
+        words = f"{said.model.name} on {said.layout.gpus} × {said.at.gpu.key}, {said.at.precision}"
+        return ", ".join(filter(None, (words, layout.written(said.layout), run.release)))
+    axes = {"gpu": run.axes.get("generation", "")} | run.axes
+    return ", ".join(
+        f"{name} {value}" for name, value in axes.items() if name not in ("experts", "generation")
+    )
 
 
 def _own(runs: list[JudgedRun]) -> dict[str, Any]:

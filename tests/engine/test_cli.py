@@ -159,7 +159,7 @@ def test_tables_by_default_and_json_on_demand(line, capsys):
 
 
 @pytest.mark.parametrize(
-    "line", [PLAN, DEPLOY, "models", "gpus", "recipes", "nodes", "fabrics", "validate", "puzzle"]
+    "line", [PLAN, DEPLOY, "models", "gpus", "recipes", "nodes", "fabrics", "validate --by group", "puzzle"]
 )
 def test_rows_come_as_csv_too(line, capsys):
     status, out, err = call(f"{line} --csv", capsys)

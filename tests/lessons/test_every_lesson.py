@@ -44,7 +44,9 @@ def test_each_prediction_has_an_answer(lesson):
             assert asked["value"] > 0 and typed.parse(asked["shown"], asked["family"]) is not None
 
 
-@pytest.mark.parametrize("page", [*NAMES, "index.md", "planner.md", "validation.md", "examination.md"])
+@pytest.mark.parametrize(
+    "page", [*NAMES, "index.md", "planner.md", "validation.md", "validation-rows.md", "examination.md"]
+)
 def test_each_number_that_is_predicted_is_shown_in_the_figure(page):
     """The reader's, beside the truth: on an axis, or at a readout."""
     read = Lesson(page)

@@ -12,11 +12,11 @@ from engine.validation import accuracy, agreement, explanations, points
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 
-TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
+TEXT = (LESSONS / "validation-rows.md").read_text(encoding="utf-8")
 
 
 def test_every_group_stands_in_a_table():
-    page = "".join(Lesson("validation.md").tables())
+    page = "".join(Lesson("validation-rows.md").tables())
     for group in {row.group for row in validation.validate().compared}:
         assert group in page, group
 
@@ -66,7 +66,9 @@ def test_the_power_limit_takes_a_few_points_of_what_is_missing():
 
 
 def test_a_cache_in_fp8_is_read_at_less_of_the_memory_s_rate_and_in_less_time():
-    narrow, plain = (float(Lesson("validation.md").value(f"read_share({width})")) for width in (1.0, 2.0))
+    narrow, plain = (
+        float(Lesson("validation-rows.md").value(f"read_share({width})")) for width in (1.0, 2.0)
+    )
     assert plain / 2 < narrow < 0.8 * plain  # half the bytes at the same rate would be twice as fast
 
 
@@ -76,7 +78,9 @@ def test_a_day_of_deepseek_s_is_two_errors_that_partly_cancel():
 
 def test_every_group_that_misses_by_a_third_is_explained():
     misses = TEXT.split("## Where it misses, and why")[1].split("\n## ")[0]
-    code = {each.name: each.expression for each in Lesson("validation.md").source.code_contents.definitions}
+    code = {
+        each.name: each.expression for each in Lesson("validation-rows.md").source.code_contents.definitions
+    }
     asked = {
         key
         for expression in re.findall(r"`#!n (.+?)`", misses)
