@@ -1,5 +1,6 @@
-/* Tables that are wider than their column. On a phone one is set closer, and where that is not enough each of its rows becomes a card,
-   with the heading of its column beside each value: nothing is cut, and nobody scrolls sideways. On a desk it reaches under the list of
+/* Tables that are wider than their column. On a phone one is set closer. Where that is not enough, a table of numbers scrolls in its box
+   and keeps its first column, because numbers are read down a column; of any other each row becomes a card, with the heading of its column
+   beside each value. The page itself never scrolls sideways. On a desk it reaches under the list of
    contents, which gives way (contents.js); where that is not enough it is set closer, and at last it scrolls. */
 (() => {
   "use strict";
@@ -8,18 +9,33 @@
   const TABLES = ".md-typeset table:not([class])";
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };  // a card has lost its own
 
+  const SHORT = 14, MOSTLY = 0.7;  // letters of a number with its unit; the share of such cells
+
   const room = table => (table.closest(".md-typeset__scrollwrap") ?? table.parentElement).clientWidth;
   const isCut = table => table.scrollWidth > room(table) + 1;
 
   function fit(table) {
     delete table.dataset.close;
     delete table.dataset.stacked;
+    delete table.dataset.numbers;
     if (desk.matches) return fitOnDesk(table);
     if (!narrow.matches || !table.tHead || !isCut(table)) return;
     table.dataset.close = "";
     if (!isCut(table)) return;
+    const scroller = table.closest(".md-typeset__scrollwrap");
+    if (scroller && ofNumbers(table)) {
+      table.dataset.numbers = "";
+      scroller.dataset.scrolls = "";
+      return;
+    }
     name(table);
     table.dataset.stacked = "";
+  }
+
+  // Whether most of what stands behind the first column are numbers, or as short as one.
+  function ofNumbers(table) {
+    const values = [...table.tBodies[0].rows].flatMap(row => [...row.cells].slice(1)).map(cell => cell.textContent.trim());
+    return values.length > 0 && values.filter(text => text.length <= SHORT && !/\p{L}{4}/u.test(text)).length >= MOSTLY * values.length;
   }
 
   // Only what stands in the page's own column can reach beyond it; a table in a fold or a box has to stay there.
