@@ -80,6 +80,8 @@ def with_20_shapes(steps: float, dynamic: int, compile_s: int = 22) -> float:
 
 
 # -- what single sentences say -------------------------------------------------------------------------------
+# the name that Inductor gave its kernel
+inductor_name = recordings.load("inductor_triton")["kernel"][0].split()[1].partition("(")[0]
 # compilations that many modules may have together
 limit_together = recordings.load("graph_breaks")["accumulated_recompile_limit"]
 # the step at which 12 shapes have paid with automatic dynamic shapes

@@ -77,7 +77,7 @@ def draw(width: float, lit: str = "all") -> Picture:
     step = inner / PARTS
     for part in range(PARTS):
         x, w = pad + part * step, step - (6 if part < PARTS - 1 else 0)
-        held = f"registers,\n{registers}" if wide else f"regs\n{registers}"
+        held = f"registers,\n{registers}"
         picture.box(x, y, w, 44, look("registers", "forward", "forward-2"), held, level="registers")
         picture.box(
             x, y + 47, w, 44, look("units", "backward", "backward-2"),
