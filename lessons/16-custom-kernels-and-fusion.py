@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from engine import validation
-from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models
 from engine.catalog.hardware import Gpu
 from engine.executed import flash_attention

@@ -53,7 +53,9 @@ one_pass_s = matmul.stream_s(2 * 4096 * 8192 * 2, reached)  # a tensor of 4096 Ã
 # what a break costs the CPU
 break_cpu_s = compilation.break_cpu_s(launches=1, launch_s=launch_costs.ISSUE_S, guards_s=30e-6)
 # what it costs the GPU
-break_gpu_s = compilation.break_gpu_s(tensor_bytes=4096 * 8192 * 2, hbm_bytes_per_s=reached.memory_bytes_per_s)
+break_gpu_s = compilation.break_gpu_s(
+    tensor_bytes=4096 * 8192 * 2, hbm_bytes_per_s=reached.memory_bytes_per_s
+)
 params = models.parameters(model("llama3-8b"))  # the parameters of Llama 3 8B
 prefill_s = 2 * params * 8192 / h100.bf16_flops_per_s  # a prefill of 8,192 tokens, at best
 # a decode step of 16 users, compiled (lesson 19)

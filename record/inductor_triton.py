@@ -1,7 +1,7 @@
 """The Triton kernel that Inductor writes for lesson 18's SiLU of the gate times the up-projection.
 
-Inductor's Triton backend, on a machine without a GPU: tensors are on the CPU, and the code is generated and not
-compiled, because nothing has to run. Of the code, the kernel is kept, without its decorators.
+Inductor's Triton backend, on a machine without a GPU: tensors are on the CPU, and the code is generated and
+not compiled, because nothing has to run. Of the code, the kernel is kept, without its decorators.
 """
 
 from __future__ import annotations

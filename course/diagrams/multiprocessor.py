@@ -39,9 +39,9 @@ def draw(width: float, lit: str = "all") -> Picture:
     )
     registers = units.human(REGISTER_FILE_BYTES / PARTS, "bytes_binary")
     picture = Picture(
-        f"Where a value can be on an {gpu.name}: HBM, the L2 cache, and one of its {gpu.sms} multiprocessors.",
-        "From top to bottom: HBM, the cache that all multiprocessors share, a row of multiprocessors, and one "
-        "of them enlarged, with its shared memory, its registers and the units that compute.",
+        f"Where a value can be on an {gpu.name}: HBM, L2 cache, and one of its {gpu.sms} multiprocessors.",
+        "From top to bottom: HBM, the cache that all multiprocessors share, a row of them, and one "
+        "enlarged, with its shared memory, its registers and the units that compute.",
         width,
     )
 
@@ -90,7 +90,13 @@ def draw(width: float, lit: str = "all") -> Picture:
     y += 138 + 12
     newer = f"{NEWER}: tensor memory, {tensor}, for the accumulators"
     picture.box(
-        pad, y, inner, HIGH, "elsewhere", newer if wide else f"{NEWER}: tensor memory, {tensor}", level="tensor"
+        pad,
+        y,
+        inner,
+        HIGH,
+        "elsewhere",
+        newer if wide else f"{NEWER}: tensor memory, {tensor}",
+        level="tensor",
     )
     bottom = y + HIGH + pad
     picture.line((0, top), (width, top), (width, bottom), (0, bottom), (0, top), ink="axis")

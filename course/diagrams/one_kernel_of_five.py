@@ -16,7 +16,9 @@ HIGH, MEMORY = 24.0, 22.0
 
 def taken_s(kernels: int) -> float:
     """Seconds in which so many kernels each read and write the tensor, at the rate that kernels reach."""
-    return float(matmul.stream_s(2 * kernels * SHAPE[0] * SHAPE[1] * VALUE_BYTES, matmul.chip(catalog.gpu(GPU))))
+    return float(
+        matmul.stream_s(2 * kernels * SHAPE[0] * SHAPE[1] * VALUE_BYTES, matmul.chip(catalog.gpu(GPU)))
+    )
 
 
 def draw(width: float) -> Picture:

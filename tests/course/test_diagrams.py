@@ -26,7 +26,6 @@ from course.diagrams import (
     hops_in_a_row,
     kept_prefix,
     memory_timeline,
-    multiprocessor,
     narrow_in_wide_out,
     nested_mesh,
     no_hole_large_enough,

@@ -135,7 +135,7 @@ ASKED = {
 # a question, and the same with what somebody would add who tells more
 LONGER = {
     "torch.compile slower than eager": "torch.compile slower than eager cross_entropy",
-    "torch.compile slower than eager ": "my compiled model is slower than eager on cross_entropy with a big vocabulary",
+    "torch.compile slower than eager ": "compiled model slower than eager on cross_entropy with a big vocabulary",
     "nccl timeout": "nccl timeout after 1800000 ms in the backward pass of my llama fine-tuning",
     "loss became nan": "loss became nan after 600 steps in fp16 with a learning rate of 3e-4",
     "OOM after 2000 steps": "OOM after 2000 steps when I log the loss in the validation loop on 8 A100",
@@ -154,7 +154,9 @@ def test_a_word_or_two_find_what_they_mean(find):
 def test_a_longer_question_finds_what_the_shorter_one_did(find):
     """The first row of the shorter one is among the first of the longer one, which tells more of the same."""
     short, long = find([*LONGER]), find([*LONGER.values()])
-    lost = [(text, few[0], more) for text, few, more in zip(LONGER, short, long) if few[0] not in more[:FIRST]]
+    lost = [
+        (text, few[0], more) for text, few, more in zip(LONGER, short, long) if few[0] not in more[:FIRST]
+    ]
     assert lost == []
 
 

@@ -309,7 +309,7 @@ def test_the_switches_for_other_numbers_are_pytorch_s(inductor):
 
 
 def test_the_defaults_of_late_2026(inductor):
-    """What is cut out of a captured graph, what a product is tried with, and whether a helper's break goes up."""
+    """What is cut out of a graph, what a product is tried with, whether a helper's break goes up."""
     assert says(18, "graph partition, which is on by default", "The setting is off by default")
     assert inductor.graph_partition is True
     assert says(18, "tries the library (`ATEN`) and its own Triton templates")

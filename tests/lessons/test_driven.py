@@ -1,4 +1,4 @@
-"""What a sentence says of the figure that it sets is so in the state that it sets (lessons 01 to 05 and 16 to 19)."""
+"""What a sentence says of the figure that it sets is so in the state that it sets (01 to 05, 16, 18, 19)."""
 
 import re
 
@@ -70,11 +70,14 @@ SAYS = {
     "16-custom-kernels-and-fusion.md": {
         "200 FLOPs in each operation": lambda home, now: now.gain() < 1.01 < home.gain() / 7,
         "A token that is decoded alone": lambda home, now: (
-            now.shown()["regimes"]["launch_bound"]["met"] and not home.shown()["regimes"]["launch_bound"]["met"]
+            now.shown()["regimes"]["launch_bound"]["met"]
+            and not home.shown()["regimes"]["launch_bound"]["met"]
         ),
         "an element keeps 40 values alive": lambda home, now: now.spills() and not home.spills(),
         "heads of 256": lambda home, now: now.moves_more() and not home.moves_more(),
-        "an A100's smaller SRAM": lambda home, now: now.tile() < home.tile() and now.tiled(8192) > home.tiled(8192),
+        "an A100's smaller SRAM": lambda home, now: (
+            now.tile() < home.tile() and now.tiled(8192) > home.tiled(8192)
+        ),
     },
     "18-torch-compile.md": {
         "`try`, comprehensions and NumPy": lambda home, now: number(now, "ran") == 1,
@@ -82,10 +85,9 @@ SAYS = {
         "an `if` in a loop": lambda home, now: number(now, "ran") == 0,
         "a loop over layers": lambda home, now: number(now, "ran") == 3,
         "A counter on the module": lambda home, now: number(now, "ran") == 0 < number(home, "ran"),
-        "ten lengths with dynamic shapes off": lambda home, now: compilation.recorded(
-            "lengths", "graphs", dynamic="off", call=9
-        )
-        == 8,
+        "ten lengths with dynamic shapes off": lambda home, now: (
+            compilation.recorded("lengths", "graphs", dynamic="off", call=9) == 8
+        ),
         "a single shape": lambda home, now: "step 549" in now.shown()["readouts"]["ahead"]["text"],
         "64 shapes and dynamic shapes on": lambda home, now: now.graphs(now.dynamic) == 1,
     },

@@ -132,8 +132,8 @@ class FlashAttention(Widget):
             "running",
         ),
         Step(
-            "After {progress_text} they are off by {off}: this is full attention, and over HBM the tiles have "
-            "moved {hbm_sends}.",
+            "After {progress_text} they are off by {off}: this is full attention, and over HBM the tiles "
+            "have moved {hbm_sends}.",
             {"play": 24},
             "running",
         ),

@@ -61,7 +61,7 @@ def test_only_queries_that_have_begun_are_off():
 
 
 def test_a_block_takes_no_more_sram_than_its_gpu_has():
-    """An A100 has 164 KiB: 160 rows of 128 values, where an H100 has room for 224; less may be taken of either."""
+    """An A100 has 164 KiB: 160 rows of 128 values, where an H100 has room for 224."""
     assert shown(gpu="a100-80")["readouts"]["tile_side"]["text"] == "160 × 128"
     assert shown(gpu="b200")["readouts"]["tile_side"]["text"] == "224 × 128"
     assert shown(sram=65536)["readouts"]["tile_side"]["text"] == "64 × 64"
