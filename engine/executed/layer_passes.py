@@ -10,8 +10,8 @@ def held_bytes(inputs: list, inside: list, recompute: bool) -> list:
     """What is held after each forward pass, then during each backward pass, last layer first.
 
     A layer keeps its input and what is ``inside`` it. With recomputation it keeps its input alone, and what
-    is inside exists again while its backward pass runs. Leaves out gradients and what a pass uses for a moment
-    (Korthikanti et al., arXiv:2205.05198, section 5).
+    is inside exists again while its backward pass runs. Leaves out gradients and what a pass uses for a
+    moment (Korthikanti et al., arXiv:2205.05198, section 5).
     """
     kept, held = {}, []
     for layer in range(len(inputs)):

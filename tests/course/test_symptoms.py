@@ -135,7 +135,7 @@ ASKED = {
 # a question, and the same with what somebody would add who tells more
 LONGER = {
     "torch.compile slower than eager": "torch.compile slower than eager cross_entropy",
-    "torch.compile slower than eager ": "compiled model slower than eager on cross_entropy with a big vocabulary",
+    "torch.compile slower than eager ": "compiled model slower than eager on cross_entropy, big vocabulary",
     "nccl timeout": "nccl timeout after 1800000 ms in the backward pass of my llama fine-tuning",
     "loss became nan": "loss became nan after 600 steps in fp16 with a learning rate of 3e-4",
     "OOM after 2000 steps": "OOM after 2000 steps when I log the loss in the validation loop on 8 A100",

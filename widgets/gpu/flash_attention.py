@@ -357,7 +357,7 @@ class FlashAttention(Widget):
             "short": ["standard, over HBM", "in tiles, over HBM", "in tiles, into the SRAM"],
             "text": [
                 self.standard_moves(),
-                f"{self.hbm_sends()}: {self.less_over_hbm()}",
+                f"{self.hbm_sends()}, {show(self.hbm_s(), 'seconds')}: {self.less_over_hbm()}",
                 f"{self.tiles_move()[0]}{self.from_l2()}",
             ],
             "amount": [
@@ -491,7 +491,7 @@ class FlashAttention(Widget):
 
     @readout("Tiles move over HBM", rest=True)
     def hbm_sends(self):
-        return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(self.hbm_s(), 'seconds')}"
+        return show(self.from_hbm(self.seq), "bytes")
 
     @readout("Arithmetic in tiles")
     def arithmetic(self):
