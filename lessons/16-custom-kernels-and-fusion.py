@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from engine import validation
-from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models
 from engine.catalog.hardware import Gpu
 from engine.executed import flash_attention
@@ -18,8 +17,6 @@ h100 = gpu("h100-sxm")  # an H100
 a100 = gpu("a100-80")  # an A100
 reached = matmul.chip(h100)  # the rates that an H100 really reaches
 llama = model("llama3-8b")  # Llama 3 8B
-# the shortest kernel of a graph and the gap behind it
-shortest_s = launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S
 values = 2048 * 49152  # numbers between the two products of a feed-forward block
 
 
@@ -124,8 +121,8 @@ def timed_in_words(case: str) -> str:
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of the arithmetic of attention at an H100's peak
 attention_flops_s = 32 * flash_attention.flops(seq=16384, head_dim=128) / h100.bf16_flops_per_s
-# seconds of its bytes at the data sheet's rate
-standard_reading_s = 32 * standard_bytes(seq=16384, head_dim=128) / h100.hbm_bytes_per_s
+# seconds of its bytes at the rate that kernels reach
+standard_moving_s = 32 * standard_bytes(seq=16384, head_dim=128) / reached.memory_bytes_per_s
 # the time of the GELU over that of its product
 gelu_over_product = gelu_bytes(elements=values) / reached.memory_bytes_per_s / front_s
 gelu_passes = gelu_bytes(elements=1) / fusion.fused_bytes(1)  # the gain of fusing a GELU in its tanh form
@@ -134,7 +131,6 @@ gelu_of_the_rate = gelu_bytes(elements=268435456) / gelu_s / h100.hbm_bytes_per_
 epilogue_worth = 1 - 1 / fusion.gain(behind(inner=12288))  # what the epilogue is worth at a width of 12,288
 # what attention would move, one query at a time
 query_by_query_bytes = 32 * flash_attention.tiled_bytes(seq=16384, head_dim=128, rows=1)
-tile_of_scores = flash_attention.score_bytes(rows(head_dim=64), head_dim=64)  # bytes of the scores of a tile
 
 
 @cache
@@ -158,5 +154,5 @@ swiglu_fused_s = 160 * matmul.stream_s(moved_bytes=2048 * 8192 * 7, at=reached)
 # the gain over the products of a step in fp8
 swiglu_gain = 160 * matmul.stream_s(moved_bytes=2048 * 8192 * 12, at=reached) / fp8_products_s
 chain_gain = fusion.gain(chain)  # how many times as fast the eight operations are, fused
-# what attention in tiles moves with heads of 128, over the same with heads of 64
-wider_heads_move = tiled_bytes(seq=8192, head_dim=128) / tiled_bytes(seq=8192, head_dim=64)
+# what HBM sends attention in tiles with heads of 128, over the same with heads of 64
+wider_heads_from_hbm = from_hbm_bytes(head_dim=128) / from_hbm_bytes(head_dim=64)

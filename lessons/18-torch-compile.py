@@ -7,7 +7,7 @@ from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models
 from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
-from engine.one_gpu import capture, compilation, measurements, recordings
+from engine.one_gpu import capture, compilation, recordings
 
 b200_1b = catalog.compiled_steps()["llama3.2-1b-b200"]  # a published training step of Llama 3.2 1B on a B200
 # the two times of 1B, with which the figure opens
@@ -44,40 +44,33 @@ def speed_up(
 saved_s = compilation.saving_s(shapes=40, dynamic=compilation.OFF, **scoring)
 
 
-def block(tokens: int) -> dict[str, float]:
-    """A block timed on an H100."""
-    return measurements.on("h100-sxm")["compiled"][f"tokens_{tokens}"]
-
-
-on_h200 = measurements.on("h200")["compiled"]["tokens_128"]  # the same on an H200, 128 tokens
 recorded = compilation.recorded  # a count of what was recorded of the functions on this page
 
 
-def inside(function: str) -> float:
-    """The share of its operations that run in graphs."""
-    return recorded(function, "in_graphs") / recorded(function, "ops")
-
-
 h100 = gpu("h100-sxm")  # an H100
+reached = matmul.chip(h100)  # the rates that an H100 really reaches
+one_pass_s = matmul.stream_s(2 * 4096 * 8192 * 2, reached)  # a tensor of 4096 × 8192, read and written once
 # what a break costs the CPU
 break_cpu_s = compilation.break_cpu_s(launches=1, launch_s=launch_costs.ISSUE_S, guards_s=30e-6)
 # what it costs the GPU
-break_gpu_s = compilation.break_gpu_s(tensor_bytes=4096 * 8192 * 2, hbm_bytes_per_s=h100.hbm_bytes_per_s)
+break_gpu_s = compilation.break_gpu_s(
+    tensor_bytes=4096 * 8192 * 2, hbm_bytes_per_s=reached.memory_bytes_per_s
+)
 params = models.parameters(model("llama3-8b"))  # the parameters of Llama 3 8B
 prefill_s = 2 * params * 8192 / h100.bf16_flops_per_s  # a prefill of 8,192 tokens, at best
 # a decode step of 16 users, compiled (lesson 19)
 decode_s = capture.token_s("compiled", model("llama3-8b"), h100, batch=16)
 # what the CPU takes to launch its kernels
 decode_issue_s = capture.kernels_per_step("compiled", layers=32) * launch_costs.ISSUE_S
-reached = matmul.chip(gpu("b200"))  # the rates that a B200 really reaches
+on_b200 = matmul.chip(gpu("b200"))  # the rates that a B200 really reaches
 # seconds between a layer's products, apart and fused, as lesson 16 counts them
 between_s = [
-    matmul.stream_s(moved, reached) for moved in fusion.between_products_bytes(model("llama3-8b"), 8192)
+    matmul.stream_s(moved, on_b200) for moved in fusion.between_products_bytes(model("llama3-8b"), 8192)
 ]
 # an eager layer of 8B, as in lesson 16
 layer_s = (
-    2 * 8192 * models.layer_parameters(model("llama3-8b")) / reached.matmul_flops_per_s
-    + flash_attention.tiled_arithmetic_s(seq=8192, head_dim=128, heads=32, at=reached)
+    2 * 8192 * models.layer_parameters(model("llama3-8b")) / on_b200.matmul_flops_per_s
+    + flash_attention.tiled_arithmetic_s(seq=8192, head_dim=128, heads=32, at=on_b200)
     + between_s[0]
 )
 fusible = (between_s[0] - between_s[1]) / layer_s  # what fusing saves of it
@@ -88,15 +81,9 @@ def with_20_shapes(steps: float, dynamic: int, compile_s: int = 22) -> float:
     return speed_up(steps, shapes=20, dynamic=dynamic, compile_s=compile_s, any_size=1.05)
 
 
-def mended_graphs(of: dict[str, Any]) -> int | None:
-    """Graphs compiled in twelve calls of a function as it was mended, if it was."""
-    return recorded(of["key"], "graphs", version="mended", call=12) if "mended" in of else None
-
-
 # -- what single sentences say -------------------------------------------------------------------------------
-# what the compiler saves a block of 8,192 tokens
-compiler_saves = 1 - block(8192)["compiled_s"] / block(8192)["eager_s"]
-compiler_costs_s = block(128)["compiled_s"] - block(128)["eager_s"]  # what it costs a block of 128 tokens
+# the name that Inductor gave its kernel
+inductor_name = recordings.load("inductor_triton")["kernel"][0].split()[1].partition("(")[0]
 # compilations that many modules may have together
 limit_together = recordings.load("graph_breaks")["accumulated_recompile_limit"]
 # the step at which 12 shapes have paid with automatic dynamic shapes

@@ -17,13 +17,17 @@ llama2 = model("llama2-7b")  # Llama 2 7B
 h100 = gpu("h100-sxm")  # an H100
 b200 = gpu("b200")  # a B200
 a100 = gpu("a100-80")  # an A100
-# the rate at which products on that A100 read their weights
-reached_bytes_per_s = layout.machine(a100).chip.wide.memory_bytes_per_s
+reached = layout.machine(h100).chip  # the rates that an H100 really reaches, as in lesson 16
 
 
 def weight_bytes(of: Model) -> int:
     """Weights that a token reads."""
     return 2 * (models.parameters(of) - models.embedding_parameters(of))
+
+
+def read_s(of: Model, gpus: int) -> float:
+    """Seconds in which each of so many H100s reads its share of them."""
+    return weight_bytes(of) / gpus / reached.memory_bytes_per_s
 
 
 token_s = capture.token_s  # seconds for one token of each user
@@ -35,15 +39,8 @@ def fused_s(tp: int) -> float:
 
 
 # seconds to read the weights of Llama 3.2 1B
-weights_s = 2 * models.parameters(llama_1b) / h100.hbm_bytes_per_s
+weights_s = 2 * models.parameters(llama_1b) / reached.memory_bytes_per_s
 kernels_per_step = capture.kernels_per_step  # kernels of one token
-# model, GPU and how many of it, four times
-four = [
-    ("llama3-8b", "h100-sxm", 1),
-    ("llama3-70b", "h100-sxm", 8),
-    ("llama3-70b", "b200", 8),
-    ("llama3.2-1b", "b200", 1),
-]
 launches = kernels_per_step("eager", layers=32)  # kernels of one token of Llama 3 8B
 eager_s = token_s("eager", llama, h100)  # one token of Llama 3 8B on an H100
 # the same kernels, and how long each takes
@@ -67,16 +64,8 @@ def graphs(lengths: int) -> Cost:
 larger_graphs = shape_buckets.cost(sizes=19, lengths=128, graph_bytes=25 * 2**20, graph_s=0.05)
 # a tiny kernel of a graph on an H100
 tiny_s = next(row for row in own_timings.graphs() if row.device == "H100" and "graph" in row.what)
-# what charging the small kernels of 8B too much amounts to
-captured_excess_s = (
-    (tiny_s.ours - tiny_s.measured) * 32 * capture.counted("eager")["layer_kinds"].count("small")
-)
 # the CPU's time for a replay there
 replay_s = next(row for row in own_timings.graphs() if row.device == "H100" and row.what.startswith("CPU"))
-# the same beside an H200
-replay_on_h200 = next(
-    row for row in own_timings.graphs() if row.device == "H200" and row.what.startswith("CPU")
-)
 # the same kernel in a stream
 least_s = next(row for row in own_timings.graphs() if row.device == "H100" and "stream" in row.what).measured
 norm_s = measurements.on("h100-sxm")["streaming"]["rms_norm"][0]["burst_s"]  # a norm of few rows there
@@ -125,7 +114,6 @@ slowest_cpu_s = capture.enough_s(kernels, layers=32, gap_s=launch_costs.STREAM_G
 llama2_tokens_per_s = 1 / token_s("compiled", llama2, a100, captured=1, context=100.0)
 # the CPU's time to launch an 8B's graph
 graph_launch_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * launches
-small_kernels = capture.counted("eager")["layer_kinds"].count("small")  # small kernels of an eager layer
 # the CPU's time to launch an eager step of 70B
 eager_issue_s = kernels_per_step("eager", layers=80, tp=8) * launch_costs.ISSUE_S
 # the CPU's time for 1B over that of reading its weights
@@ -136,8 +124,10 @@ gpu_alone_s = capture.gpu_s(kernels, layers=32, gap_s=launch_costs.STREAM_GAP_S)
 # the step with a CPU twice as fast
 faster_cpu_s = token_s("eager", llama, h100, issue_s=launch_costs.ISSUE_S / 2)
 twice_the_gpus = fused_s(tp=4) / fused_s(tp=8)  # the time on four GPUs over that on eight
-# what fusing saves the GPU in a graph
-graph_saves_s = 16 * 32 * (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
+# what the shorter gaps of a graph save in a step
+graph_gaps_s = launches * (launch_costs.STREAM_GAP_S - launch_costs.GRAPH_GAP_S)
+small_in_graph_s = launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S  # a small kernel of a graph and its gap
+graph_saves_s = 16 * 32 * small_in_graph_s  # what fusing saves the GPU in a graph
 # fusion where the CPU sets the pace, over fusion in a graph
 fusion_worth = launch_costs.ISSUE_S / (launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S)
 # lengths of graphs that fill a tenth of the room

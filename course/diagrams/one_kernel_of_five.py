@@ -6,6 +6,7 @@ from __future__ import annotations
 from course.drawing.picture import Picture
 from engine import catalog
 from engine.base import units
+from engine.mechanism import matmul
 
 OPERATIONS = ("add", "scale", "tanh", "multiply", "halve")
 SHAPE, VALUE_BYTES = (4096, 8192), 2  # a bf16 tensor
@@ -14,8 +15,10 @@ HIGH, MEMORY = 24.0, 22.0
 
 
 def taken_s(kernels: int) -> float:
-    """Seconds in which so many kernels each read and write the tensor."""
-    return 2 * kernels * SHAPE[0] * SHAPE[1] * VALUE_BYTES / catalog.gpu(GPU).hbm_bytes_per_s
+    """Seconds in which so many kernels each read and write the tensor, at the rate that kernels reach."""
+    return float(
+        matmul.stream_s(2 * kernels * SHAPE[0] * SHAPE[1] * VALUE_BYTES, matmul.chip(catalog.gpu(GPU)))
+    )
 
 
 def draw(width: float) -> Picture:

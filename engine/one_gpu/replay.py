@@ -18,6 +18,7 @@ from engine.base.types import Real
 ROWS = 8  # the largest batch
 INPUT, SCRATCH, OUTPUT, NEW, ELSEWHERE = (ROWS * k for k in range(5))  # addresses
 CELLS = 5 * ROWS
+FIRST, STEP = 10, 5  # of the new batch: what comes of it has two digits
 OTHERS = 7  # the value in another tensor of the program, wherever it is
 CAPTURED, ARRIVED, COPIED, DOUBLED, ADDED = range(5)  # what has happened
 
@@ -50,7 +51,7 @@ def replay(stage: float, rows: float, captured: float, copied: float, pooled: fl
     NaN where a cell is empty. ``held_at`` and ``held`` are the addresses and values of the cells that are not
     empty.
 
-    The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, in a tensor of its own. ``copied``:
+    The graph was captured on 1, 2, 3 …; the new batch is 10, 15, 20 …, in a tensor of its own. ``copied``:
     the new batch is copied into the captured input; a batch that is too long is refused. ``pooled``: the
     graph's scratch memory is private; if not, the allocator gives it to another tensor in the meantime.
     ``wrong_at`` are the addresses of results that are wrong for the batch, ``spoilt_at`` those of the other
@@ -66,7 +67,7 @@ def replay(stage: float, rows: float, captured: float, copied: float, pooled: fl
     refused = 1 if copied > 0 and rows > captured else 0
     if stage >= ARRIVED:
         for i in range(rows):
-            memory[NEW + i] = 10 * (i + 1)
+            memory[NEW + i] = FIRST + STEP * i
         for i in range(captured):
             memory[other + i] = OTHERS
     if refused == 0:
@@ -79,7 +80,7 @@ def replay(stage: float, rows: float, captured: float, copied: float, pooled: fl
             run_second(memory, captured)
     expected, wrong_at, spoilt_at = [], [], []
     for i in range(rows):
-        expected.append(20 * (i + 1) + 1)
+        expected.append(2 * (FIRST + STEP * i) + 1)
         if stage >= ADDED and (i >= captured or memory[OUTPUT + i] != expected[i]):
             wrong_at.append(OUTPUT + i)
     if stage >= ARRIVED:

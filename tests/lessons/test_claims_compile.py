@@ -271,7 +271,7 @@ def test_a_helper_that_is_not_to_be_compiled_is_one_break():
 
 # -- switches ------------------------------------------------------------------------------------------------
 def test_the_modes_add_what_the_table_says():
-    assert says(18, "CUDA graphs around each graph", "the templates alone")
+    assert says(18, "CUDA graphs around what can be captured", "the timing alone")
     modes = torch._inductor.list_mode_options()
     assert modes["default"] == {} and modes["reduce-overhead"] == {"triton.cudagraphs": True}
     assert modes["max-autotune"]["max_autotune"] and modes["max-autotune"]["triton.cudagraphs"]
@@ -306,6 +306,63 @@ def test_the_switches_for_other_numbers_are_pytorch_s(inductor):
     assert 'os.environ.get("TORCHINDUCTOR_EMULATE_PRECISION_CASTS", "0") == "1"' in source
     source = inspect.getsource(torch._dynamo.config)
     assert "TORCHDYNAMO_REPRO_AFTER" in source and "TORCHDYNAMO_REPRO_LEVEL" in source
+
+
+def test_the_defaults_of_late_2026(inductor):
+    """What is cut out of a graph, what a product is tried with, whether a helper's break goes up."""
+    assert says(18, "graph partition, which is on by default", "The setting is off by default")
+    assert inductor.graph_partition is True
+    assert says(18, "tries the library (`ATEN`) and its own Triton templates")
+    assert {"ATEN", "TRITON"} <= set(inductor.max_autotune_gemm_backends.split(","))
+    source = inspect.getsource(inductor)
+    for backend in ("CUTLASS", "NVGEMM", "CUTEDSL", "CK"):
+        assert says(18, f"`{backend}`") and backend in source
+    assert torch._dynamo.config.nested_graph_breaks is False
+
+
+def test_with_nested_breaks_one_break_makes_two_graphs_at_any_depth():
+    assert says(18, "one break makes two graphs at any depth")
+
+    def deepest(x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return 2 * x
+
+    def deeper(x):
+        return deepest(x - 1) + 1
+
+    def function(x):
+        return deeper(3 * x) + 1
+
+    made = {}
+    for nested in (False, True):
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(nested_graph_breaks=nested):
+            [made[nested]] = compiled(function, [(torch.ones(3),)])
+    assert made == {False: 6, True: 2}
+
+
+def test_an_unbacked_input_never_compiles_again():
+    assert says(18, "nothing compiles again, not even for the sizes 0 and 1")
+    graphs = []
+    double = torch.compile(lambda x: x.sum(0) * 2, backend=lambda g, _: graphs.append(g) or g.forward)
+    for [x] in of_lengths(5, 6, 1, 0, 7):
+        torch._dynamo.decorators.mark_unbacked(x, 0)
+        double(x)
+    assert len(graphs) == 1
+
+
+def test_a_branch_on_an_unknown_size_is_an_error_without_a_promise():
+    assert says(18, "Could not guard on data-dependent expression u0 < 2")
+
+    def few(x, mask):
+        kept = x[mask]
+        return kept if kept.shape[0] < 2 else 2 * kept
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        run = torch.compile(few, fullgraph=True, backend="eager")
+        with pytest.raises(torch._dynamo.exc.UserError, match="data-dependent expression u0 < 2"):
+            run(torch.ones(4), torch.ones(4) > 0)
 
 
 # -- 16: what a compiler finds -------------------------------------------------------------------------------

@@ -198,6 +198,7 @@ class CompileBreakEven(Widget):
     @part("steps", "dynamic", *COST, shown=False)
     def run(self):
         late = self.steps > 2e3
+        free = late & (self.steps < 2.5e4)  # at the foot, right of the line: no curve, and room on a phone
         beside = late & (self.steps < 1e6)  # right of the curve, where none of the three runs
         line = (self.here() > 1.0) & (self.here() < 1.0 + 0.1 * self.axis_end())  # eager's, in its way
         under = np.where(line, 1.0, self.here())
@@ -214,8 +215,8 @@ class CompileBreakEven(Widget):
             "aside": np.where(late & ~beside, -9.0, 9.0),
             "down": np.where(beside, 14.0, up),
             "end": f"after {show(self.steps, 'count')} steps",
-            "align": choose(late, "right", "left"),
-            "shift": np.where(late, -9.0, 9.0),
+            "align": choose(late & ~free, "right", "left"),
+            "shift": np.where(late & ~free, -9.0, 9.0),
         }
 
     @hint("run")

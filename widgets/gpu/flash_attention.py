@@ -28,11 +28,13 @@ ORDERS = {
 }
 GPUS = [catalog.gpu(key) for key in ("a100-40", "a100-80", "h100-sxm", "h200", "b200")]
 KIB = 1024
-SRAM_STOPS = [2**n * k * KIB for n in range(4, 10) for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)] + [
-    167936,
-    233472,
-    2**20,
-]
+MOST_SRAM = max(gpu.smem_bytes_per_sm for gpu in GPUS)
+SRAM_STOPS = [
+    kept
+    for n in range(4, 8)
+    for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)
+    if (kept := 2**n * k * KIB) < MOST_SRAM
+] + [gpu.smem_bytes_per_sm for gpu in GPUS]
 ACROSS, UP = (0.1, 0.56), (0.02, 0.6)  # the scores
 STRIP_AT, ROOF_AT = (0.068, 0.09), (0.612, 0.637)  # Q beside them, K and V above
 TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.675, 0.78, 0.888, 0.998)
@@ -71,7 +73,15 @@ class FlashAttention(Widget):
         whole=True,
         stops=[*range(16, 128, 8), *range(128, 256, 16), *range(256, 512, 32), *range(512, 1025, 32)],
     )
-    sram = Number("SRAM", 233472, 16 * KIB, 2**20, family="bytes_binary", stops=sorted(set(SRAM_STOPS)))
+    sram = Number(
+        "SRAM that a block takes",
+        MOST_SRAM,
+        16 * KIB,
+        MOST_SRAM,
+        family="bytes_binary",
+        stops=sorted(set(SRAM_STOPS)),
+        help="At most what a multiprocessor of the GPU has: 164 KiB on an A100, 228 KiB from Hopper on",
+    )
     order = Choice("Loops", ORDERS, "queries", more=True)
     heads = Number("Heads in all sequences", 32, 1, 1024, whole=True, marks=(16, 32, 64, 128), more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
@@ -82,7 +92,6 @@ class FlashAttention(Widget):
         "GPT-2 medium, batch 64": {
             "seq": 1024,
             "head_dim": 64,
-            "sram": 167936,
             "heads": 1024,
             "gpu": "a100-40",
             "order": "keys",
@@ -123,21 +132,21 @@ class FlashAttention(Widget):
             "running",
         ),
         Step(
-            "After {progress_text} they are off by {off}: this is full attention, for less traffic "
-            "({tiles_move}).",
+            "After {progress_text} they are off by {off}: this is full attention, and over HBM the tiles "
+            "have moved {hbm_sends}.",
             {"play": 24},
             "running",
         ),
         Step(
-            "At {seq} both move much more, for both grow with the square of the length. The tiles "
-            "({tiles_move}) keep their lead over standard attention ({standard_moves}).",
+            "At {seq} standard attention moves {standard_moves} over HBM, because its scores grow with the "
+            "square of the length. The tiles move {hbm_sends} over HBM.",
             {"seq": 131072},
             "traffic",
         ),
         Step(
-            "A head of {head_dim} values is too wide: tiles of {tile_side} are all that fit, K and V pass "
-            "again and again, and the tiles read more into the SRAM ({tiles_move}) than standard attention "
-            "moves over HBM ({standard_moves}). A cache has to serve that.",
+            "One level further down, a head of {head_dim} values is too wide: tiles of {tile_side} are all "
+            "that fit, K and V pass again and again, and into the SRAM they read {tiles_move}. The L2 cache "
+            "has to serve that.",
             {"head_dim": 512},
             "traffic",
         ),
@@ -166,14 +175,15 @@ class FlashAttention(Widget):
     def chip(self):
         return over(machine, self.gpu).chip
 
+    def held_bytes(self):
+        """The SRAM of a block: no more than a multiprocessor has."""
+        return np.minimum(self.sram, self.gpu.smem_bytes_per_sm)
+
     def tile(self):
-        return flash_attention.tile_rows(self.sram, self.head_dim)
+        return flash_attention.tile_rows(self.held_bytes(), self.head_dim)
 
     def inner(self):
         return flash_attention.inner_rows(self.tile(), self.head_dim)
-
-    def score_bytes(self):
-        return flash_attention.score_bytes(self.tile(), self.head_dim)
 
     def all_heads(self, one_head_bytes):
         return one_head_bytes * self.heads
@@ -248,7 +258,7 @@ class FlashAttention(Widget):
         return flash_attention.swept(self.inner_tiles(), self.order, np.maximum(self.state() - 1.0, 0.0))
 
     # -- the picture -----------------------------------------------------------------------------------------
-    @part("sram", "head_dim", "order", "play", shown=False)
+    @part("sram", "gpu", "head_dim", "order", "play", shown=False)
     def scores(self):
         """Each tile of the scores: written nowhere, darker once computed, darkest the last."""
         (_, queries), (_, keys) = self.of_each()
@@ -281,7 +291,7 @@ class FlashAttention(Widget):
             done=select(done, ["not yet", "computed, used and forgotten"]),
         )
 
-    @part("sram", "head_dim", "order", "play", shown=False)
+    @part("sram", "gpu", "head_dim", "order", "play", shown=False)
     def held(self):
         """What of Q, K and V is in the SRAM now: strips beside the scores and above them."""
         query, key = self.now()
@@ -297,7 +307,7 @@ class FlashAttention(Widget):
             "tint": np.stack([started, started]),
         }
 
-    @part("sram", "head_dim", "order", "play")
+    @part("sram", "gpu", "head_dim", "order", "play")
     def running(self):
         """The running softmax of every query, and full attention beside it."""
         run = sweeps()
@@ -322,7 +332,7 @@ class FlashAttention(Widget):
             "tint": np.where(mine, 0.12, 0.0),
         }
 
-    @part("sram", "head_dim", "play", shown=False)
+    @part("sram", "gpu", "head_dim", "play", shown=False)
     def progress(self):
         return {"text": self.progress_text()}
 
@@ -341,13 +351,13 @@ class FlashAttention(Widget):
             **fig.rows_of(BARS_Y, BARS_HALF),
             "name": [
                 "standard, over HBM: all scores written and read back",
-                f"in tiles of {self.tile_side()[0]}, over HBM: no score written",
+                f"in tiles of {self.tile_side()}, over HBM: no score written",
                 f"in tiles, into the SRAM: {self.read_again()}",
             ],
             "short": ["standard, over HBM", "in tiles, over HBM", "in tiles, into the SRAM"],
             "text": [
                 self.standard_moves(),
-                f"{self.hbm_sends()}: {self.less_over_hbm()}",
+                f"{self.hbm_sends()}, {show(self.hbm_s(), 'seconds')}: {self.less_over_hbm()}",
                 f"{self.tiles_move()[0]}{self.from_l2()}",
             ],
             "amount": [
@@ -469,10 +479,7 @@ class FlashAttention(Widget):
 
     @readout("Tile", rest=True)
     def tile_side(self):
-        return f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}", self.scores_overflow()
-
-    def scores_overflow(self):
-        return self.score_bytes() > flash_attention.REGISTER_FILE_BYTES
+        return f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}"
 
     @readout("Standard moves", rest=True)
     def standard_moves(self):
@@ -484,7 +491,7 @@ class FlashAttention(Widget):
 
     @readout("Tiles move over HBM", rest=True)
     def hbm_sends(self):
-        return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(self.hbm_s(), 'seconds')}"
+        return show(self.from_hbm(self.seq), "bytes")
 
     @readout("Arithmetic in tiles")
     def arithmetic(self):
@@ -506,14 +513,6 @@ class FlashAttention(Widget):
             f"{show(self.standard(self.seq), 'bytes')} over HBM. It still runs while L2 serves all but "
             f"{show(self.from_hbm(self.seq), 'bytes')} of them. First response: keep O in registers too, "
             "which leaves the SRAM to the others, or narrower heads."
-        )
-
-    @regime()
-    def too_many_scores(self):
-        return self.scores_overflow(), (
-            f"Scores that do not fit: a tile has {show(self.score_bytes(), 'bytes_binary')} of them in fp32, "
-            f"a multiprocessor {show(flash_attention.REGISTER_FILE_BYTES, 'bytes_binary')} of registers. "
-            "First response: fewer keys at a time; the traffic stays the same."
         )
 
     @regime()

@@ -20,6 +20,7 @@ APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735),
 FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475), (0.58, 0.6), 0.63
 FRAME = LogFrame((1e-3, 1e6), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
 TICKS = (10.0 ** np.arange(-3, 6, 2), 10.0 ** np.arange(7, 16, 2))
+CLEAR_OF_ROOF = TICKS[1][[0, 3, 4]]  # on a phone the slope passes where the others would stand
 READ_AT, WRITTEN_AT = 0.14, 0.86  # where a kernel's arrows stand, as shares of its length
 OUT_OF_SIGHT = -1.0  # where the kernels stand that a chain does not have
 SMALL_GAIN = 1.1  # too little to write a kernel for
@@ -285,9 +286,9 @@ class Fusion(Widget):
             "x": x,
             "y": y,
             "text": ["apart", "fused"],
-            "down": np.stack([-14.0, np.where(among_names, -34.0, 14.0)]),
-            "align": ["right", "left"],
-            "beside": [-8.0, 8.0],
+            "down": [-14.0, 14.0],
+            "align": ["right", choose(among_names, "right", "left")],
+            "beside": np.stack([-8.0, np.where(among_names, -8.0, 8.0)]),
             "narrow_down": np.stack([np.where(x[1] < x[0], -14.0, 28.0), np.where(x[1] > 0.55, -12.0, 14.0)]),
             "narrow_beside": np.stack([-6.0, np.where(x[1] > 0.55, -10.0, 8.0)]),
             "narrow_align": ["left", choose(x[1] > 0.55, "right", "left")],
@@ -385,7 +386,7 @@ class Fusion(Widget):
     def draw_roof(self, p, sources):
         """Draw both ways of running the chain as points under the two roofs."""
         color, roof, points = fig.COLOR, sources["roof"], sources["points"]
-        FRAME.draw(p, *TICKS, "params", "flops_per_s", "FLOPs for each byte over HBM")
+        FRAME.draw(p, *TICKS, "params", "flops_per_s", "FLOPs for each byte over HBM", CLEAR_OF_ROOF)
         p.line("x", "y", source=roof, line_color=color["compute"], line_width=2.5)
         p.line("x", "vector", source=roof, line_color=color["compute"], line_width=2, line_dash=[6, 4])
         for width, words, down in (("wide", "text", "down"), ("narrow", "short", "narrow_down")):

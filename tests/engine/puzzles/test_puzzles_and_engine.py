@@ -7,17 +7,27 @@ import math
 import numpy as np
 import pytest
 
-from engine import puzzles
+from engine import catalog, puzzles
 from engine.executed import (
+    backward_walk,
     data_parallel,
     fully_sharded,
+    layer_passes,
     pipeline_schedules,
     ranks,
     ranks_schedules,
     routing,
     tensor,
 )
-from engine.mechanism import collectives, context_parallel, mesh, online_softmax, placement, reliability
+from engine.mechanism import (
+    collectives,
+    context_parallel,
+    memory,
+    mesh,
+    online_softmax,
+    placement,
+    reliability,
+)
 from engine.one_gpu import compilation, guards, recordings, tile_order
 from engine.puzzles import (
     beat_1f1b,
@@ -47,6 +57,49 @@ def function(name):
     names = {}
     exec(puzzles.puzzle(name).SOLUTION, names)
     return names[puzzles.puzzle(name).FUNCTION]
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_most_that_equal_layers_hold_is_the_engines_peak(recompute):
+    """Lesson 01's bytes of Llama 3 8B: a layer's input and what is inside. The engine counts the input of the
+    layer that is rebuilt twice."""
+    model = catalog.model("llama3-8b")
+    whole = float(memory.layer_activation_bytes(model, 8192, 1))
+    entry = float(memory.activation_bytes(model, 8192, 1, recompute=memory.FULL)) / model.depth
+    held = function("kept_layers")([entry] * model.depth, [whole - entry] * model.depth, recompute)
+    peak = memory.peak_activation_bytes(
+        model, 8192, 1, recompute=memory.FULL if recompute else memory.NO_RECOMPUTE
+    )
+    assert max(held) + (entry if recompute else 0) == pytest.approx(float(peak), rel=1e-6)
+    assert held == pytest.approx(layer_passes.held_bytes([entry] * 32, [whole - entry] * 32, recompute))
+
+
+def test_a_walk_back_gives_the_sum_over_all_paths():
+    """Of random graphs, against the product of slopes along each path, added up."""
+    draw = np.random.default_rng(3)
+    for _ in range(20):
+        slopes = {0: [(1, 2.0)]} | {
+            node: [(int(each), float(draw.integers(1, 4))) for each in draw.integers(node + 1, 9, 2)]
+            for node in range(1, 7)
+        }
+        graph = {str(node): [str(each) for each, _ in slopes.get(node, [])] for node in range(9)}
+        paths: dict[str, float] = {}
+
+        def add(node, product, slopes=slopes, paths=paths):
+            if node not in slopes:
+                paths[str(node)] = paths.get(str(node), 0.0) + product
+            for each, slope in slopes.get(node, []):
+                add(each, product * slope)
+
+        add(0, 1.0)
+        ran = []
+
+        def back(name, gradient, slopes=slopes, ran=ran):
+            ran.append(name)
+            return [gradient * slope for _, slope in slopes[int(name)]]
+
+        assert function("walk_back")(graph, "0", back) == paths == backward_walk.walked(graph, "0", back)
+        assert len(ran) == 2 * len(set(ran))  # each once in either walk
 
 
 def test_the_engines_1f1b_is_the_solution():

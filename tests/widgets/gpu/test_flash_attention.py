@@ -60,11 +60,13 @@ def test_only_queries_that_have_begun_are_off():
     assert shown(play=7)["readouts"]["off"]["text"] != "under 10⁻¹⁴"
 
 
-def test_scores_that_no_register_file_holds_are_marked():
-    assert not shown()["readouts"]["tile_side"]["alarm"]
-    found = shown(sram=2**20)  # 1,024 × 128 of four bytes
-    assert found["readouts"]["tile_side"]["alarm"] and found["regimes"]["too_many_scores"]["met"]
-    assert "512 KiB" in found["regimes"]["too_many_scores"]["text"]
+def test_a_block_takes_no_more_sram_than_its_gpu_has():
+    """An A100 has 164 KiB: 160 rows of 128 values, where an H100 has room for 224."""
+    assert shown(gpu="a100-80")["readouts"]["tile_side"]["text"] == "160 × 128"
+    assert shown(gpu="b200")["readouts"]["tile_side"]["text"] == "224 × 128"
+    assert shown(sram=65536)["readouts"]["tile_side"]["text"] == "64 × 64"
+    tiles = [shown(gpu=gpu)["parts"]["traffic"]["bytes"][2] for gpu in ("a100-80", "h100-sxm")]
+    assert tiles[0] > 1.3 * tiles[1]
 
 
 @in_one_test("head_dim, steps", [(16, 12), (64, 24), (96, 36), (128, 24), (192, 36), (320, 144), (1024, 144)])

@@ -33,9 +33,17 @@ class LogFrame(NamedTuple):
         return _placed(values, self.y, self.up)
 
     def draw(
-        self, p: figure, x_ticks: np.ndarray, y_ticks: np.ndarray, x_family: str, y_family: str, x_title: str
+        self,
+        p: figure,
+        x_ticks: np.ndarray,
+        y_ticks: np.ndarray,
+        x_family: str,
+        y_family: str,
+        x_title: str,
+        phone_y_ticks: np.ndarray | None = None,
     ) -> None:
-        """Draw its grid, its ticks with the engine's labels, and its titles."""
+        """Draw its grid, its ticks with the engine's labels, and its titles. On a phone the labels stand within
+        the chart: ``phone_y_ticks`` are those that no curve crosses there."""
         ink: dict[str, Any] = {"line_color": fig.COLOR["grid"]}
         p.segment(self.right(x_ticks), self.up[0], self.right(x_ticks), self.up[1], **ink)
         p.segment(self.across[0], self.height(y_ticks), self.across[1], self.height(y_ticks), **ink)
@@ -56,12 +64,13 @@ class LogFrame(NamedTuple):
                 self.across[0], self.height(y_ticks), text=names, x_offset=-6, text_align="right", **fig.LABEL
             ),
         )
+        on_phone = y_ticks if phone_y_ticks is None else phone_y_ticks
         fig.only(
             "narrow",
             p.text(
                 self.across[0],
-                self.height(y_ticks),
-                text=names,
+                self.height(on_phone),
+                text=[units.human(float(y), y_family) for y in on_phone],
                 x_offset=3,
                 y_offset=-8,
                 level="annotation",  # within the chart, where a curve may pass

@@ -4,6 +4,9 @@ function bind() {
     puzzle.dataset.ready = "";
     const wake = event => puzzle.dataset.ready || import("../puzzle/editor.js").then(({ bindEditor }) => bindEditor(puzzle, event));
     for (const way of ["focusin", "click"]) puzzle.addEventListener(way, wake, { once: true });
+    puzzle.addEventListener("keydown", event => {  // pressed before the editor has come
+      if (puzzle.dataset.ready !== "editor" && event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); wake(event); }
+    });
     if (puzzle.contains(document.activeElement) || location.search.includes(puzzle.id) || localStorage.getItem(`course.puzzle.${puzzle.dataset.puzzle}`)) wake();
   }
 }

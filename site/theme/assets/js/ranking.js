@@ -1,4 +1,4 @@
-// Which rows of the page of symptoms a reader's words speak of, the likeliest first. All of it runs in the page; a test holds seventy
+// Which rows of the page of symptoms a reader's words speak of, the likeliest first. All of it runs in the page; a test holds ninety
 // real questions against it. Words are compared by their stems; ways of saying one thing count as one (`alike`, from
 // course/symptoms.yml); a rare word tells more than a common one, and a piece of an error message, found whole, most.
 
@@ -6,6 +6,8 @@ const WEIGHTS = { lines: 3, words: 2.5, see: 2, means: 1, tell: 1 };
 const TELLING = /error|exception|watchdog|warn|timeout|timed out|overflow|assert|nan\b|killed|failed/i;  // lines of a log that say why
 const BACKGROUND = 0.25;  // what a word counts on any other line of a long paste
 const PHRASE = 1.5;       // what a whole piece of an error message counts, beside its words
+const LONG = 3;           // words from which on a line is such a piece; the name of a function alone is not
+const SHARE = 0.6;        // of a score that a row keeps if it speaks of next to nothing else that was asked
 const WEAK = 0.6;         // of the best score: less is no result
 const LEAST = 2.2;        // a score below which nothing was recognised
 const MOST = 6;           // rows that are shown
@@ -59,7 +61,7 @@ function termsOf(words, book) {
     const entries = (book.get(words[at]) ?? []).filter(([way]) => way.every((word, i) => word === words[at + i]));
     for (const [, thing] of entries) terms.add(thing);
     const length = entries.length ? entries[0][0].length : 1;
-    if (entries.length && length === 1) { at += 1; continue; }  // the thing stands for the word, or one spelling would seem rare
+    if (entries.length) { at += length; continue; }  // the thing stands for its words: they would count twice, and a rare spelling most
     for (const word of words.slice(at, at + length)) if (word !== "#" && !IDLE.has(word) && word.length > 1) terms.add(word);
     at += length;
   }
@@ -78,7 +80,7 @@ export function index(rows, alike) {
         for (const term of termsOf(wordsOf(text), book)) weights.set(term, Math.max(weight, weights.get(term) ?? 0));
       }
     }
-    const phrases = row.lines.map(wordsOf).filter(words => words.length > 1).map(words => ({ terms: termsOf(words, book), said: spoken(words) }));
+    const phrases = row.lines.map(wordsOf).filter(words => words.length >= LONG).map(words => ({ terms: termsOf(words, book), said: spoken(words) }));
     return { weights, phrases };
   });
   const held = new Map();
@@ -100,9 +102,15 @@ function asked(text, book) {
 // [{ at, score }] of the rows that the text speaks of, the likeliest first; at most so many.
 export function rank(text, { book, entries, rarity }, most = MOST) {
   const terms = asked(text, book), said = spoken(wordsOf(text));
+  const whole = [...terms].reduce((sum, [term, weight]) => sum + weight * rarity(term), 0);
   const found = entries.map(({ weights, phrases }, at) => {
-    let score = 0;
-    for (const [term, weight] of terms) score += weight * (weights.get(term) ?? 0) * rarity(term);
+    let score = 0, covered = 0;
+    for (const [term, weight] of terms) {
+      if (!weights.has(term)) continue;
+      score += weight * weights.get(term) * rarity(term);
+      covered += weight * rarity(term);
+    }
+    score *= SHARE + (1 - SHARE) * covered / (whole || 1);  // one rare word does not outweigh all the others
     for (const phrase of phrases) {
       if (said.includes(phrase.said)) for (const term of phrase.terms) score += PHRASE * WEIGHTS.lines * rarity(term);
     }

@@ -10,7 +10,8 @@ const coming = new WeakMap();
 // `event`: by which a reader has turned to it. A press that came before the editor is made again.
 export async function bindEditor(puzzle, event) {
   if (!coming.has(puzzle)) coming.set(puzzle, dressed().then(() => new Puzzle(puzzle)));
-  await coming.get(puzzle);
+  const editor = await coming.get(puzzle);
+  if (event?.type === "keydown") editor.judge(event.shiftKey ? "check" : "run");
   if (event?.type === "click") event.target.closest("[data-run], [data-check], [data-again], [data-link], [data-way]")?.click();
 }
 
