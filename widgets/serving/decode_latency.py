@@ -30,7 +30,7 @@ MODELS = [
     )
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s")]
-PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, node", "AllReduce, network"]
+PARTS = ["weights", "keys and values", "beyond reading", "launches", "AllReduce, node", "AllReduce, network"]
 HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "panel", "link", "network")))
 RIMS = HUES | {"launches": "idle"}  # in which the GPUs wait: white with a hairline
 TONES = [0.85, 0.4, 0.85, 1.0, 0.85, 0.85]
@@ -125,7 +125,7 @@ class DecodeLatency(Widget):
         split = self.split()
         return np.sum(
             np.stack(
-                [split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]
+                [split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]
             ),
             axis=0,
         )
@@ -164,7 +164,7 @@ class DecodeLatency(Widget):
         """Start and end of each part of each degree's bar, and which part it is."""
         split = self.split()
         lengths = np.stack(
-            [split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]
+            [split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]
         )
         start, end = fig.stacked(np.where(self.fits(), lengths, 0.0))
         wire = np.where(self.crosses_nodes(), 5.0, 4.0)
@@ -330,7 +330,7 @@ class DecodeLatency(Widget):
     @regime()
     def computing(self):
         split = self.split()
-        return self.chosen(split.compute_s) > self.chosen(split.weights_s), (
+        return self.chosen(split.beyond_s) > self.chosen(split.weights_s), (
             "The batch is past the critical one: arithmetic takes longer than reading the weights, so more "
             "sequences now make everyone wait, as in training."
         )
