@@ -43,9 +43,9 @@ def draw(width: float) -> Picture:
     picture.text((pool + right) / 2, top + HIGH / 2 + 14, "3", anchor="middle", ink="ink-soft")
     low = foot + 54
     picture.box(0, low, width - 2, HIGH, "plain", "host memory, disks: caches that wait")
-    picture.arrow((out, low), (out, foot + 2), ink="network")
-    picture.arrow((back, foot), (back, low - 2), ink="network")
-    picture.text(back - 8, foot + 32, "5", anchor="end", ink="ink-soft")
+    picture.arrow((0.06 * width, low), (0.06 * width, foot + 2), ink="network")
+    picture.arrow((0.94 * width, foot), (0.94 * width, low - 2), ink="network")
+    picture.text(0.94 * width - 8, foot + 36, "5", anchor="end", ink="ink-soft")
     y = low + HIGH + 14
     for line in STEPS:
         y = picture.paragraph(0, y, line, width) + 2

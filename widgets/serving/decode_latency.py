@@ -124,9 +124,7 @@ class DecodeLatency(Widget):
     def step_s(self):
         split = self.split()
         return np.sum(
-            np.stack(
-                [split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]
-            ),
+            np.stack([split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]),
             axis=0,
         )
 
