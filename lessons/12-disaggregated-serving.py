@@ -24,10 +24,8 @@ from engine.serving.steady_state import Settled
 from engine.serving.under_traffic import Service, Traffic
 from engine.step import layout
 from engine.step.layout import Machine
-from engine.validation import points
 
 llama = model("llama3-70b")  # Llama 3 70B
-llama2 = model("llama2-70b")  # Llama 2 70B
 opt = model("opt-66b")  # OPT-66B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
@@ -242,11 +240,6 @@ def of_bandwidth(caches: float, seconds: float) -> float:
     return (2 * models.parameters(llama) + caches) / (seconds * 4 * gpu("h100-sxm").hbm_bytes_per_s)
 
 
-def llama2_prompt_s(on: str, prompt: int) -> float:
-    """Seconds in which eight GPUs read a prompt with Llama 2 70B."""
-    return inference.prefill(llama2, layout.machine(gpu(on)), tp=8, batch=1, prompt=prompt).total_s
-
-
 def mean_first_s(busy: float) -> float:
     """A first token's mean, on a replica that reads for this share of its time."""
     return prompt_s + queues.m_d_1_wait_s(per_s=busy / prompt_s, service_s=prompt_s)
@@ -308,14 +301,6 @@ def promise_costs() -> float:
     return by_target(0.015).gpus / by_target(0.1).gpus
 
 
-@cache
-def least_share() -> float:
-    """The least share of the measured output that the model gives."""
-    return min(points.shares("deployments"))
-
-
-# the largest share of the measured output that the model gives
-most_share = max(points.shares("deployments"))
 # nodes by the published rates over the published nodes
 nodes_off = (608e9 / 86400 / 73.7e3 + 168e9 / 86400 / 14.8e3) / 226.75 - 1
 # caches that a GPU of DeepSeek's service holds
