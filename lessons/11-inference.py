@@ -3,11 +3,12 @@
 import numpy as np
 
 from engine.base.types import Real
+from engine.calibration.known import OPERAND_BYTES
 from engine.catalog import gpu, model, models, price
 from engine.catalog.hardware import Gpu
 from engine.mechanism import flops, memory, roofline
 from engine.one_gpu import capture
-from engine.serving import decoding, drafts, inference, prefix_cache, step_costs, wide
+from engine.serving import decoding, inference, wide
 from engine.serving.decoding import DecodeSeconds, FullReplica, Room
 from engine.serving.inference import StepTime
 from engine.step import layout
@@ -15,7 +16,6 @@ from engine.step.layout import Machine
 
 llama = model("llama3-70b")  # Llama 3 70B
 small = model("llama3-8b")  # Llama 3 8B
-tiny = model("llama3.2-1b")  # Llama 3.2 1B, a draft for the 70B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
 
@@ -64,30 +64,7 @@ def a_token(
     )
 
 
-def gain_by_drafts(users: int) -> float:
-    """How many times as fast users of 8k are served with three drafted tokens, each accepted seven times in
-    ten."""
-    return drafts.speculative_gain(
-        llama, draft=tiny, at=h100, tp=8, batch=users, context=8192, accepted=0.7, drafted=3
-    )
-
-
-def short_gain(users: int) -> float:
-    """The same for users of 2,304 tokens."""
-    return drafts.speculative_gain(
-        llama, draft=tiny, at=h100, tp=8, batch=users, context=2304, accepted=0.7, drafted=3
-    )
-
-
 full_step = a_token(users=179, context=8192)  # such a step for as many users of 8k as fit
-
-
-def not_read_s(step: DecodeSeconds) -> float:
-    """What a step takes beside reading weights and cache."""
-    return step.compute_s + step.launch_s + step.communication_s
-
-
-a_draft = decoding.split(tiny, h100, tp=8, batch=1, context=4096)  # the step of a draft
 
 
 def a_small_token(users: int, tp: int) -> DecodeSeconds:
@@ -142,11 +119,6 @@ def a_deepseek_token(users: int) -> DecodeSeconds:
 def a_spread_token(gpus: int, users: int) -> float:
     """The same with the experts spread over so many GPUs, each with so many users of its own."""
     return wide.decode_s(deepseek, h200_fp8, tp=1, dp=gpus, batch=users, context=4096)
-
-
-def a_full_step(tp: int, pp: int) -> float:
-    """A step of 2,048 tokens of Llama 3 70B on L40S, attention aside."""
-    return np.interp(2048, *step_costs.costs(llama, l40s, tp=tp, pp=pp)[:2])
 
 
 def room_for(context: int, tp: int = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> Room:
@@ -213,57 +185,11 @@ def most_per_gpu(tp: int, prompt: float, output: float, stored_bytes: float) -> 
     )
 
 
-def unhurried(tp: list[int]) -> Real:
-    """Tokens per second and GPU if a token may take a fifth of a second."""
-    return decoding.steady_within(
-        0.2,
-        kept_full(users=decoding.USERS[None, :], tp=np.array([tp]).T),
-        llama,
-        h100,
-        tp=np.array(tp),
-        prompt=2048,
-        output=256,
-    ).tokens_per_s_per_gpu
-
-
-def users_in_time(tp: int, stored_bytes: float = 1.0, prompt: int = 2048) -> float:
-    """The most users of the last exercise that get their tokens in time."""
-    return np.max(
-        np.where(
-            kept_full(
-                users=np.arange(1.0, 300), prompt=prompt, output=512, tp=tp, stored_bytes=stored_bytes
-            ).token_s
-            <= 0.05,
-            np.arange(1.0, 300),
-            0,
-        )
-    )
-
-
-def reading_share(users: int) -> float:
-    """The share of its time in which a full replica of the last exercise reads prompts."""
-    return (
-        users
-        * reading(prompt=2048, tp=2, stored_bytes=1.0).total_s
-        / (512 * kept_full(users=users, output=512, tp=2, stored_bytes=1.0).token_s)
-    )
-
-
 def dollars(served: FullReplica) -> float:
     """Dollars for a million tokens."""
     return decoding.dollars_per_million(
         price_per_hour=price("h100-sxm").dollars_per_hour, tokens_per_s_per_gpu=served.tokens_per_s_per_gpu
     )
-
-
-# requests of 100 conversations that take turns
-chats = prefix_cache.turns(prefix_cache.Chats(100, 8, 1000, 100, 300), 800)
-mean_prompt = np.mean([turn.prompt for turn in chats[200:]])  # the mean of their prompts
-
-
-def speed_ups(accepted: float) -> Real:
-    """What one, two, three … drafted tokens gain, if each costs a tenth of a step."""
-    return drafts.speculative_speed_up(accepted=accepted, drafted=np.arange(1.0, 30), draft_cost=0.1)
 
 
 def short_name(of: Gpu) -> str:
@@ -286,23 +212,10 @@ def brings_when_full(weights: float, cache: float) -> float:
     return brings(users_of(8192, weights, cache), kv_value_bytes=cache, weight_bytes=weights)
 
 
-def experts_touched(users: int) -> float:
-    """Experts of a layer of DeepSeek-V3 that a step for so many users reads."""
-    return inference.experts_touched(experts=256.0, top_k=8.0, tokens=users)
-
-
-def not_found_s(found: float) -> float:
-    """Seconds to read what a cache does not find of a prompt of mean length."""
-    return reading(prompt=float(np.round(mean_prompt * (1 - found)))).total_s
-
-
-# -- what single sentences say -------------------------------------------------------------------------------
 # tokens written in the time of reading a prompt of 2,000
 tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, context=2000).total_s)
 # the critical batch of an H100 by its data sheet
 critical_users = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
-# users at which an H20's arithmetic takes as long as an H100's reading
-h20_users = gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # an AllReduce of eight users' tokens on eight H100s, as a ring
 ring_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=1, net=h100.wires)
 one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.wires)  # the same in one hop
@@ -310,21 +223,14 @@ one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.w
 eight_over_four = np.divide(*a_token(users=8, context=4096, tp=np.array([8, 4])).total_s)
 # a token whose kernels the CPU launches one by one
 eager_token_s = capture.token_s("eager", llama, gpu("h100-sxm"), tp=8)
-token_bytes_405b = decoding.token_bytes(model("llama3.1-405b"))  # bytes of the cache for a token of 405B
 # memory that weights in fp8 free on each GPU
 freed_by_fp8 = room_for(8192).weights_bytes - room_for(8192, weight_bytes=1.0).weights_bytes
-# the arithmetic that shows if the cache is in fp8
-shown_arithmetic_s = a_token(users=179, context=8192, kv_value_bytes=1.0).compute_s
-# slots of a batch of 32 that work while others wait for the longest
-slots_at_work = 1 / np.sum(1 / np.arange(1, 33))
 # the share of a GPU that the weights fill at TP 2
 weights_at_tp_2 = room_for(context=8192, tp=2).weights_bytes / gpu("h100-sxm").hbm_bytes
 # the share of a GPU that the weights fill at TP 4
 weights_at_tp_4 = room_for(context=8192, tp=4).weights_bytes / gpu("h100-sxm").hbm_bytes
 # the critical batch of 256 experts of which a token uses eight
 experts_critical_users = gpu("h200").bf16_flops_per_s / gpu("h200").hbm_bytes_per_s * 256 / 8
-# the part of a DeepSeek token that is not reading, for 256 users
-deepseek_not_read_s = not_read_s(a_deepseek_token(users=256))
 # its tokens a second from each GPU
 deepseek_per_gpu = decoding.tokens_per_s_per_gpu(256, a_deepseek_token(users=256).total_s, tp=16)
 # attention's share in reading 131,072 tokens
@@ -341,22 +247,24 @@ alone_dollars = dollars(kept_full(users=1, prompt=6144, output=2048))
 l40s_critical = roofline.critical_batch(l40s.gpu.bf16_flops_per_s, l40s.gpu.hbm_bytes_per_s)
 # users that fit with weights and cache in fp8
 both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=1.0).users
-# the best number of drafted tokens if 0.6 of them are accepted
-best_drafted_06 = 1 + np.argmax(speed_ups(accepted=0.6))
-best_gain_06 = np.max(speed_ups(accepted=0.6))  # its gain
-# the best number of drafted tokens if 0.9 of them are accepted
-best_drafted_09 = 1 + np.argmax(speed_ups(accepted=0.9))
-best_gain_09 = np.max(speed_ups(accepted=0.9))  # its gain
-# replicas of TP 4 for a thousand users in bf16
-replicas_bf16 = np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))
-gpus_bf16 = 4 * np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))  # their GPUs
-gpus_tp_2 = 2 * np.ceil(1000 / users_in_time(tp=2))  # GPUs for a thousand users at TP 2 in fp8
-gpus_tp_4 = 4 * np.ceil(1000 / users_in_time(tp=4))  # GPUs for a thousand users at TP 4 in fp8
-# dollars of a million tokens in the design
-design_dollars = dollars(kept_full(users=79, output=512, tp=2, stored_bytes=1.0))
 # a token for eight users on eight GPUs over the same on four
 eight_over_four = a_token(users=8, context=4096).total_s / a_token(users=8, context=4096, tp=4).total_s
 # users of 8k with the weights in fp8, and with the caches in fp8
 users_in_fp8 = [users_of(8192, weights=1.0, cache=2.0), users_of(8192, weights=2.0, cache=1.0)]
 indexed_over_all = kept(indexed) / kept(deepseek)  # a user's cache with an indexer over that without
-unhurried_rates = unhurried(tp=[16, 8, 4, 2])  # the rates of TP 16, 8, 4 and 2
+# the share of their arithmetic that eight GPUs use for one user of 4,096 tokens
+used_by_one = 2 * params / a_token(users=1, context=4096).total_s / peak
+NVFP4_BYTES = OPERAND_BYTES["nvfp4"]  # bytes of a weight in NVFP4, its scale included
+# such a full step with the cache in fp8
+narrow_step = a_token(users=179, context=8192, kv_value_bytes=1.0)
+# a step for twenty users of 131,072 tokens, with the cache in fp8
+lawyers_step = a_token(users=20, context=131072, kv_value_bytes=1.0)
+
+
+def read_share(value_bytes: float) -> float:
+    """The share of the memory's rate at which eight H100s read the caches of 179 users of 8,192 tokens."""
+    reading_s = inference.attention_s(
+        decoding.shape(llama), 179, 8192, tp=8, value_bytes=value_bytes, at=h100.chip
+    )
+    cached = 179 * decoding.user_bytes(llama, context=8192, kv_value_bytes=value_bytes)
+    return cached / 8 / reading_s / gpu("h100-sxm").hbm_bytes_per_s

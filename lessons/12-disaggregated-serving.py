@@ -24,12 +24,9 @@ from engine.serving.steady_state import Settled
 from engine.serving.under_traffic import Service, Traffic
 from engine.step import layout
 from engine.step.layout import Machine
-from engine.validation import points
 
 llama = model("llama3-70b")  # Llama 3 70B
-llama2 = model("llama2-70b")  # Llama 2 70B
 opt = model("opt-66b")  # OPT-66B
-bloom = model("bloom-176b")  # BLOOM-176B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
 a100 = layout.machine(gpu("a100-80"))  # an A100 of a DGX node
@@ -201,20 +198,9 @@ def cheapest(
     )
 
 
-@cache
-def all_formats() -> Deployments:
-    """The same in every format, at the third target."""
-    return cheapest(per_s=8, tpot_s=0.03, formats=None, top=5)
-
-
 def by_target(tpot_s: float) -> Deployment:
     """The cheapest for eight requests a second."""
     return cheapest(per_s=8, tpot_s=tpot_s).best
-
-
-def by_rate(per_s: int) -> Deployment:
-    """The cheapest at the third target."""
-    return cheapest(per_s=per_s, tpot_s=0.03).best
 
 
 # seconds of a step on 144 H800s whose GPUs share the experts, with 88 users on each
@@ -254,11 +240,6 @@ def of_bandwidth(caches: float, seconds: float) -> float:
     return (2 * models.parameters(llama) + caches) / (seconds * 4 * gpu("h100-sxm").hbm_bytes_per_s)
 
 
-def llama2_prompt_s(on: str, prompt: int) -> float:
-    """Seconds in which eight GPUs read a prompt with Llama 2 70B."""
-    return inference.prefill(llama2, layout.machine(gpu(on)), tp=8, batch=1, prompt=prompt).total_s
-
-
 def mean_first_s(busy: float) -> float:
     """A first token's mean, on a replica that reads for this share of its time."""
     return prompt_s + queues.m_d_1_wait_s(per_s=busy / prompt_s, service_s=prompt_s)
@@ -273,13 +254,6 @@ def left_s(wire: float) -> float:
     """Seconds of copying 2,000 tokens that remain after the prefill, if each layer is sent at once."""
     cache_bytes = decoding.user_bytes(llama, context=2000)
     return pools.exposed_transfer_s(cache_bytes, wire_bytes_per_s=wire, prefill_s=prompt_s, layers=80)
-
-
-def bloom_readers(prompt: int, output: int) -> float:
-    """How many of 40 replicas of BLOOM should read."""
-    reading_s = inference.prefill(bloom, h100, tp=8, batch=1, prompt=prompt).total_s
-    writing_s = output * inference.decode_step(bloom, h100, tp=8, batch=64, context=prompt).total_s / 64
-    return 40 * pools.prefill_share(reading_s, writing_s)
 
 
 def last_chunk_s(chunk: int) -> float:
@@ -299,25 +273,14 @@ def in_time(found: Settled, target: int) -> object:
     return found.met and f"{100 * found.met[target].value:.0f} ± {np.ceil(100 * found.met[target].error):.0f}"
 
 
-def bound_by(found: Deployment) -> str:
-    """What a deployment with a replica less would miss."""
-    words = {"ttft_s": "the first token", "tpot_s": "a token", "capacity": "the load", "smallest": "–"}
-    return words[found.binding]
-
-
-# -- what single sentences say -------------------------------------------------------------------------------
 # FLOPs for each byte at an H100's ridge
 h100_ridge = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # FLOPs for each byte at an A100's ridge
 a100_ridge = gpu("a100-80").bf16_flops_per_s / gpu("a100-80").hbm_bytes_per_s
 # a token's time with a prompt in front of it, over its usual time
 pause_over_token = (prompt_s + write_s(users=32)) / write_s(users=32)
-# our step of Llama 2 70B for one user
-llama2_token_s = inference.decode_step(llama2, h100, tp=8, batch=1, context=1020).total_s
 # how busy the prefill pool may be for a first token in a second
 prefill_busy_to = queues.prefill_rate(prefill_s=prompt_s, ttft_s=1.0) * prompt_s
-# requests a second that four A100s read in time, in the mean
-a100_rate = queues.prefill_rate(prefill_s=read_s(a100, prompt=2000), ttft_s=1.0)
 # the rate of 10 Gb/s over what a busy replica makes
 slow_wire_share = slow_wire / (decoding.user_bytes(llama, context=2000) / prompt_s)
 # two pools over one, at 25 ms a token
@@ -326,25 +289,10 @@ tight_gain = bargain(tpot_s=0.025).apart_per_s / bargain(tpot_s=0.025).sharing_p
 loose_gain = bargain(tpot_s=0.2).apart_per_s / bargain(tpot_s=0.2).sharing_per_s
 # what chunks of 512 add to a prompt of 8,192 tokens
 chunks_of_512_cost = yi_chunks_s(chunk=512) / yi_chunks_s(chunk=8192) - 1
-chunks_of_2048_cost = yi_chunks_s(chunk=2048) / yi_chunks_s(chunk=8192) - 1  # what chunks of 2,048 add
-
-
-@cache
-def three_load() -> float:
-    """How busy three prefill replicas are at 17 requests a second."""
-    return settled(per_s=17, service=apart(prefill_instances=3)).load
-
-
-# how much later each second's first token comes at 20 requests a second
-three_fall_behind_s = settled(per_s=20, service=apart(prefill_instances=3)).falls_behind
 prompts_first_rate = can_serve(together(budget=8192))  # requests a second that prompts first can serve
 chunks_of_512_rate = can_serve(in_chunks(budget=512))  # requests a second with chunks of 512
 chunks_of_2048_rate = can_serve(in_chunks(budget=2048))  # requests a second with chunks of 2,048
 four_rate = can_serve(apart(prefill_instances=4))  # requests a second of the best split
-# free memory of four H100s beside a copy of the weights
-second_copy_costs = 4 * memory.server_bytes(gpu("h100-sxm")) - 2 * models.parameters(llama)
-# requests a second that two replicas can serve
-two_replicas_rate = can_serve(in_chunks(budget=8192)._replace(instances=2))
 
 
 @cache
@@ -353,20 +301,6 @@ def promise_costs() -> float:
     return by_target(0.015).gpus / by_target(0.1).gpus
 
 
-@cache
-def night_over_noon() -> float:
-    """A token's price at one request a second over that at 32."""
-    return by_rate(1).dollars_per_million / by_rate(32).dollars_per_million
-
-
-@cache
-def least_share() -> float:
-    """The least share of the measured output that the model gives."""
-    return min(points.shares("deployments"))
-
-
-# the largest share of the measured output that the model gives
-most_share = max(points.shares("deployments"))
 # nodes by the published rates over the published nodes
 nodes_off = (608e9 / 86400 / 73.7e3 + 168e9 / 86400 / 14.8e3) / 226.75 - 1
 # caches that a GPU of DeepSeek's service holds
@@ -374,3 +308,15 @@ caches_bytes = 14.8e3 / 21 / 8 * decoding.user_bytes(deepseek, context=4989)
 # bytes a second that a busy replica makes with caches in fp8
 fp8_makes_bytes_per_s = decoding.user_bytes(llama, context=2000, kv_value_bytes=1.0) / prompt_s
 long_prompt_s = read_s(h100, prompt=4000)  # seconds to read 4,000 tokens on four H100s
+
+
+@cache
+def on_twelve(budget: int) -> Settled:
+    """The opening case's requests on three replicas, with so many tokens a step."""
+    return settled(per_s=8, service=in_chunks(budget=budget)._replace(instances=3))
+
+
+# memory of four H100s beside the weights
+room_bytes = 4 * memory.server_bytes(gpu("h100-sxm")) - 2 * models.parameters(llama)
+# what a session of 32,768 tokens takes of the room for caches on four H100s
+cache_share = decoding.user_bytes(llama, context=32768) / room_bytes

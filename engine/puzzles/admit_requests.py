@@ -4,11 +4,11 @@ from engine.puzzles.judging import Slip, box, picture, shown, something, whole
 from engine.serving.server import WATERMARK, has_no_room
 
 TITLE = "admit requests to the batch"
-LESSON = "11-inference"
+LESSON = "11b-the-server"
 STATEMENT = """
 Between two steps a server lets waiting requests join its batch. `waiting` has the tokens of cache that each of them asks for, in order of arrival; `running` requests are in the
 batch and hold `held` tokens of a cache of `capacity`. Return how many join now. At most `seats` requests may be in the batch, and nobody overtakes: the first one that
-must wait ends it. One hundredth of the cache stays free for answers that grow, so that joining must leave `held` at no more than 0.99 of the capacity. In an empty
+must wait ends it. This server keeps one hundredth of its cache free for answers that grow (its *watermark*), so that joining must leave `held` at no more than 0.99 of the capacity. In an empty
 batch, though, the first request may fill the cache to the last token.
 """
 FUNCTION = "joining"

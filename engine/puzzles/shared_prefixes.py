@@ -4,7 +4,7 @@ from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whol
 from engine.serving.prefix_cache import PrefixCache
 
 TITLE = "a cache of prefixes"
-LESSON = "11-inference"
+LESSON = "11b-the-server"
 STATEMENT = """
 Each request is `(tokens, prompt)`: its prompt **and** the answer it got as one list of numbers, and how many of them are the prompt. After a
 request, keys and values of all its tokens stay in the cache, which has room for everything. Keys and values of a token depend on all tokens before

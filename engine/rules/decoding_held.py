@@ -1,4 +1,4 @@
-"""The rules of lesson 11: a decode step, and drafts."""
+"""The rules of lesson 11 and its second page: a decode step, and drafts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ RULES = (
         0.4,
     ),
     HeldRule(
-        "11-inference",
+        "11b-the-server",
         "rule-speculative-decoding-arxiv-2211-17192-equation-1-and-theorem-3-8",
         drafts.speculative_speed_up,
         drawn_speed_up,

@@ -32,14 +32,14 @@ class DecodeSeconds(NamedTuple):
 
     weights_s: float  # reading the weights from memory
     cache_s: float  # reading keys and values
-    compute_s: float  # how much longer products and attention take than that reading
+    beyond_s: float  # how much longer the measured products and attention take than reading their bytes
     launch_s: float  # launches of all kernels, and the short kernels: norms, rotary, adds
     communication_s: float  # AllReduces
 
     @property
     def total_s(self) -> Real:
         """The sum of all parts."""
-        return self.weights_s + self.cache_s + self.compute_s + self.launch_s + self.communication_s
+        return self.weights_s + self.cache_s + self.beyond_s + self.launch_s + self.communication_s
 
 
 def reduce_s(message_bytes: Real, tp: Real, choice: Real, net: Wires) -> Real:

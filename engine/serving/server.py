@@ -19,9 +19,7 @@ from engine.serving.modes import CHUNKED, DISAGGREGATED
 from engine.serving.step_costs import interpolated
 
 FAR = 1e300  # later than any event
-WATERMARK = (
-    0.01  # share of the cache left free for growing answers when a request joins (vLLM's BlockSpaceManager)
-)
+WATERMARK = 0.01  # share of the cache kept free for growing answers when a request joins (vLLM's before V1)
 
 
 # -- what is known -------------------------------------------------------------------------------------------

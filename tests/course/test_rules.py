@@ -40,7 +40,12 @@ WITHOUT = {
         "when-to-double-the-gpus-of-a-replica": "an inequality, whose right side is the engine's AllReduce",
         "the-size-of-a-replica": "advice",
     },
+    "11b-the-server": {
+        "what-a-token-pays-for-prompts": "a mean: one prompt for each answer; the engine executes the server",
+        "fetch-or-compute-again": "a comparison of two rates",
+    },
     "12-disaggregated-serving": {
+        "goodput": "a definition",
         "read-with-flops-write-with-bytes": "a comparison with two ridges",
         "a-prompt-is-a-pause": "a way of reading latencies",
         "the-wire-must-carry-what-prefill-makes": "a balance of bytes made and bytes sent",

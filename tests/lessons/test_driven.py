@@ -1,10 +1,11 @@
-"""What a sentence says of the figure that it sets is so in the state that it sets (01 to 05, 16, 18, 19)."""
+"""What a sentence says of the figure that it sets is so in the state that it sets."""
 
 import re
 
 import pytest
 
 from course.links import figures
+from engine import catalog
 from engine.one_gpu import compilation
 from tests.lessons.reading import Lesson
 
@@ -99,7 +100,40 @@ SAYS = {
         "give their memory to somebody else": lambda home, now: right(now) and number(now, "overwritten") > 0,
         "Powers of two": lambda home, now: now.wasted() > 2 * home.wasted() and now.time_lost() < 0.02,
     },
+    "11-inference.md": {
+        "four times the context": lambda home, now: 0.2 < now.fit()[0] / home.fit()[0] < 0.3,
+        "Two GPUs": lambda home, now: 0 < now.fit()[0] < 0.05 * home.fit()[0],
+        "short chats": lambda home, now: kept_by(now, "qwen3.5-397b-a17b") > kept_by(now, "qwen3-235b-a22b"),
+        "over a ring": lambda home, now: number(now, "against_half") > 1,
+        "64 users on two nodes": lambda home, now: step_s(now, 16) > step_s(now, 8),
+    },
+    "11b-the-server.md": {
+        "At 8,192 tokens": lambda home, now: number(now, "pause") > 5 * number(home, "pause"),
+        "At 256": lambda home, now: (
+            number(now, "pause") < number(home, "pause") < 61
+            and number(now, "first_most") > number(home, "first_most")
+        ),
+        "longer answers": lambda home, now: now.output == 1024 == 4 * home.output,
+        "a token every 12 ms": lambda home, now: number(now, "per_gpu") < number(home, "per_gpu") / 2,
+    },
+    "12-disaggregated-serving.md": {
+        "in chunks": lambda home, now: number(now, "pause") < number(home, "pause") / 5,
+        "GPUs of their own": lambda home, now: number(now, "pause") < number(home, "pause") / 5,
+        "a wire of 10 Gb/s": lambda home, now: "there is room for" in now.summary(),
+        "Documents": lambda home, now: number(now, "best_split") > 8,
+        "answers that think for long": lambda home, now: number(now, "best_split") <= 2,
+    },
 }
+
+
+def step_s(at, gpus: int) -> float:
+    """Seconds of a step on so many GPUs, whichever are chosen."""
+    return float(at.step_s()[[1, 2, 4, 8, 16, 32].index(gpus)])
+
+
+def kept_by(at, key: str) -> float:
+    """Bytes that a user of a model keeps."""
+    return float(at.kept_bytes(catalog.model(key), at.context))
 
 
 def exposed_s(at) -> float:

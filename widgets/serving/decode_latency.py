@@ -30,10 +30,10 @@ MODELS = [
     )
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s")]
-PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, node", "AllReduce, network"]
-HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "panel", "link", "network")))
+PARTS = ["weights", "keys and values", "beyond reading", "launches", "AllReduce, node", "AllReduce, network"]
+HUES = dict(zip(PARTS, ("hbm", "hbm", "ink-faint", "panel", "link", "network")))
 RIMS = HUES | {"launches": "idle"}  # in which the GPUs wait: white with a hairline
-TONES = [0.85, 0.4, 0.85, 1.0, 0.85, 0.85]
+TONES = [0.85, 0.4, 0.7, 1.0, 0.85, 0.85]
 VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.2, 1.9, 2.9, 3.9, 5.9, 7.9)]
 ALGORITHMS = {
     "auto": ("the fastest", 0),
@@ -107,8 +107,9 @@ class DecodeLatency(Widget):
         "$$\\tau = \\frac{\\text{weights}}{t\\, W_\\text{HBM}} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, "
         "W_\\text{HBM}} + \\tau_\\text{launch} + 2L \\, \\tau_\\text{AllReduce}$$\n\nfor $t$ GPUs of HBM "
         "bandwidth $W_\\text{HBM}$ and $L$ layers. Each product takes the longer of its reading and its "
-        "arithmetic; what is beyond the reading is drawn apart. Past $a_{kv}$ key and value heads the ranks "
-        "hold copies; a latent cache (MLA) is whole on every rank."
+        "arithmetic. What measured kernels take beyond their reading is drawn apart: below the critical "
+        "batch they do not quite reach the memory's rate, beyond it arithmetic takes longer. Past $a_{kv}$ "
+        "key and value heads the ranks hold copies; a latent cache (MLA) is whole on every rank."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -124,9 +125,7 @@ class DecodeLatency(Widget):
     def step_s(self):
         split = self.split()
         return np.sum(
-            np.stack(
-                [split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]
-            ),
+            np.stack([split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]),
             axis=0,
         )
 
@@ -164,7 +163,7 @@ class DecodeLatency(Widget):
         """Start and end of each part of each degree's bar, and which part it is."""
         split = self.split()
         lengths = np.stack(
-            [split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]
+            [split.weights_s, split.cache_s, split.beyond_s, split.launch_s, split.communication_s]
         )
         start, end = fig.stacked(np.where(self.fits(), lengths, 0.0))
         wire = np.where(self.crosses_nodes(), 5.0, 4.0)
@@ -330,7 +329,7 @@ class DecodeLatency(Widget):
     @regime()
     def computing(self):
         split = self.split()
-        return self.chosen(split.compute_s) > self.chosen(split.weights_s), (
+        return self.chosen(split.beyond_s) > self.chosen(split.weights_s), (
             "The batch is past the critical one: arithmetic takes longer than reading the weights, so more "
             "sequences now make everyone wait, as in training."
         )

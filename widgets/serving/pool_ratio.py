@@ -234,6 +234,13 @@ class PoolRatio(Widget):
         )
 
     @regime()
+    def cut(self):
+        return self.prefillers > self.front(), (
+            f"Of {show(self.replicas, 'count')} replicas one at least has to write, so "
+            f"{show(self.front(), 'count')} prefill, not {show(self.prefillers, 'count')}."
+        )
+
+    @regime()
     def out_of_reach(self):
         late = self.rates().prefill_s > self.ttft
         return self.none(), choose(

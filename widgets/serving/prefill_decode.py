@@ -387,6 +387,13 @@ class PrefillDecode(Widget):
         )
 
     @regime()
+    def cut(self):
+        return self.apart() & (self.prefillers > self.front()), (
+            f"Of {show(self.replicas, 'count')} replicas one at least has to decode, so "
+            f"{show(self.front(), 'count')} only prefill, not {show(self.prefillers, 'count')}."
+        )
+
+    @regime()
     def overloaded(self):
         return self.behind(), (
             f"There is no steady state: {counted(self.rate, 'request', 'requests')} arrive in a second and "
