@@ -78,7 +78,7 @@ def _spoken() -> list[tuple[re.Pattern[str], str]]:
     if not SPOKEN.is_file():
         return []
     _, _, table = SPOKEN.read_text(encoding="utf-8").partition("spoken = ")
-    known: dict[str, str] = json.loads(table[: table.rindex("}") + 1])
+    known: dict[str, str] = json.loads(table.partition(";\n")[0])
     return [(re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE), ours) for pattern, ours in known.items()]
 
 
