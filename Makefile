@@ -125,11 +125,12 @@ mutants: $(READY)  ## break the engine on purpose, and see which test notices
 
 ## Look at PyTorch and at a GPU
 
-# PyTorch and Triton beside the rest: what recording needs, and the tests that hold recordings against a fresh one.
+# PyTorch and Triton beside the rest: what recording needs, and the tests that hold recordings against a fresh one. And the
+# official client of the Model Context Protocol, by which a test asks `system-ml mcp`.
 RECORDER := .venv/.recorder
 $(RECORDER): $(READY)
 	@echo "Adding PyTorch and Triton to .venv (once; several GB where PyTorch brings CUDA) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[record]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[record,agents]'
 	@touch $@
 
 recorder: $(RECORDER)  ## add PyTorch and Triton, for what follows and for the tests that need them

@@ -27,7 +27,7 @@ from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
 from course.freshness import DONE
-from course.output import book
+from course.output import announced, book, plain
 from course.output.notebooks import write as notebooks
 from course.output.slides import page as slides
 from engine.base.bar import Bar
@@ -155,10 +155,19 @@ def the_notebooks() -> None:
         write(NEXT / name, contents)
 
 
+def for_readers() -> None:
+    """Each page as Markdown, and llms.txt, which lists them."""
+    for name, contents in plain.files(NEXT).items():
+        write(NEXT / name, contents)
+
+
 def for_robots() -> None:
-    """robots.txt, and the pages that mkdocs does not know: widgets, the book and the slides. They have a
-    separate sitemap, because Material treats every page in sitemap.xml as one of its own when a reader goes
-    there."""
+    """robots.txt, the feed of releases, the days in the sitemap, and the pages that mkdocs does not know:
+    widgets, the book and the slides. They have a separate sitemap, because Material treats every page in
+    sitemap.xml as one of its own when a reader goes there."""
+    listing = NEXT / "sitemap.xml"
+    write(listing, announced.with_days(listing.read_text(encoding="utf-8")))
+    write(NEXT / announced.FEED, announced.feed())
     home = book.settings()["site_url"]
     shown = [lesson.slides.rstrip("/") for lesson in lessons.numbered()]
     listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets(), *shown))
@@ -192,10 +201,13 @@ def ahead(text: str, up: str) -> str:
     )
 
 
-def with_head(text: str, depth: int) -> str:
-    """A page this many folders down, with its content policy and its preload links in the head."""
+def with_head(text: str, name: str) -> str:
+    """The page of this name (its file, from the site's root) with its content policy, what other programs are
+    told of it, and its preload links in the head."""
+    folder, up = name.removesuffix("index.html").strip("/"), "../" * name.count("/")
     text = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">{headers.META}', 1)
-    return text.replace("</head>", f"{ahead(text, '../' * depth)}</head>", 1)
+    about = announced.described(folder, text, up)
+    return text.replace("</head>", f"{about}{ahead(text, up)}</head>", 1)
 
 
 def heads() -> None:
@@ -205,8 +217,8 @@ def heads() -> None:
     for page in sorted(NEXT.rglob("*.html")):
         if page.relative_to(NEXT).as_posix() == headers.FRAME:  # has a policy of its own
             continue
-        depth = len(page.relative_to(NEXT).parts) - 1
-        page.write_text(with_head(page.read_text(encoding="utf-8"), depth), encoding="utf-8")
+        name = page.relative_to(NEXT).as_posix()
+        page.write_text(with_head(page.read_text(encoding="utf-8"), name), encoding="utf-8")
         if page.name == "index.html":
             folders.append("/" + page.parent.relative_to(NEXT).as_posix().removeprefix(".") + "/")
     write(NEXT / "_headers", headers.underscore([folder.replace("//", "/") for folder in folders]))
@@ -231,6 +243,7 @@ def main() -> None:
             the_book()
             decks()
             the_notebooks()
+            for_readers()
             for_robots()
             heads()
             publish()

@@ -2,6 +2,7 @@
 
 system-ml serve                  the course on http://localhost:5006/
 system-ml plan --model …         as python -m engine plan …
+system-ml mcp                    the engine and the lessons for programs that use tools
 system-ml completion bash        what completes these words in a shell
 """
 
@@ -15,6 +16,7 @@ import argcomplete
 from argcomplete.shell_integration import shellcode
 
 from course import serve
+from course.agent import rpc
 from engine import __main__ as numbers
 from engine import catalog, puzzles
 from engine.arguments import Parser, parser, refused
@@ -55,7 +57,12 @@ def run_completion(args: argparse.Namespace) -> None:
     numbers.printed(shellcode([NAME], shell=args.shell))
 
 
-OWN = {"serve": run_serve, "completion": run_completion}
+def run_mcp(_: argparse.Namespace) -> None:
+    """``mcp``: the Model Context Protocol on standard input and output."""
+    rpc.serve()
+
+
+OWN = {"serve": run_serve, "mcp": run_mcp, "completion": run_completion}
 
 
 def commands() -> Parser:
@@ -64,6 +71,8 @@ def commands() -> Parser:
     top.add_argument("--version", action="version", version=f"{NAME} {edition.version()}")
     said = "the course in your browser, with Python behind its figures"
     serve.add_flags(top.commands.add_parser("serve", help=said, description=said, allow_abbrev=False))
+    said = "the engine and a search of the lessons for an assistant, over the Model Context Protocol (stdio)"
+    top.commands.add_parser("mcp", help=said, description=said, allow_abbrev=False)
     said = "what completes the words of this command in a shell"
     where = "; ".join(SHELLS.values())
     sub = top.commands.add_parser("completion", help=said, description=f"{said}: {where}")

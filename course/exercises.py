@@ -205,6 +205,7 @@ class Fields(Treeprocessor):
                     f'"{title}"',
                     "an exercise asks for a number of its solution, or is marked open; this one does neither",
                 )
+            box[at].set("data-search-exclude", "")  # nobody should find an answer who looks for a word
             box.insert(at, group)
         if lost := next(
             (span.get(numbers.ASKED) for span in root.iter("span") if numbers.ASKED in span.attrib), None

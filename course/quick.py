@@ -68,7 +68,8 @@ def write_widget(out: Path, slug: str) -> None:
     build.write(out / "assets" / "widgets" / f"{slug}.js", module.module(cls))
     if numbers := module.table(cls):
         build.write(out / "assets" / "widgets" / f"{slug}.table", numbers)
-    build.write(out / slug / "index.html", build.with_head(build.own_page(slug), depth=1))
+    name = f"{slug}/index.html"
+    build.write(out / name, build.with_head(build.own_page(slug), name))
 
 
 def write_lessons(out: Path, names: set[str]) -> None:
@@ -104,5 +105,5 @@ def write_lessons(out: Path, names: set[str]) -> None:
     for page in chosen:
         _build_page(page, config, files.documentation_pages(), nav, env)
         written = Path(page.file.abs_dest_path)
-        depth = len(written.relative_to(out).parts) - 1
-        build.write(written, build.with_head(written.read_text(encoding="utf-8"), depth))
+        name = written.relative_to(out).as_posix()
+        build.write(written, build.with_head(written.read_text(encoding="utf-8"), name))

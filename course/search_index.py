@@ -25,6 +25,29 @@ BOOSTS = {
 }  # the table that defines the letters comes before the formulas that use them
 ABOUT_THE_COURSE = {"about/", "components/", "decision-log/", "teach/"}
 BEHIND_LESSONS = 0.3  # each typed word finds all that begin with it, so "a" finds "Take its numbers along"
+AT_THE_END = {"Exercises", "Takeaway", "Sources", "On the back of an envelope"}  # of a lesson: they repeat its words
+BEHIND_SECTIONS = 0.5
+# what people type to find a section that says it in other words: as tags, which count nearly as much as a title
+ASKED = {
+    "planner/": ("how many GPUs for 70B", "layout"),
+    "fit/": ("how many GPUs for 70B", "VRAM calculator", "memory calculator", "Megatron", "torchtitan", "DeepSpeed"),
+    "deploy/": ("vLLM", "SGLang", "TensorRT-LLM", "how many GPUs to serve"),
+    "symptoms/#an-error-text": ("out of memory", "CUDA out of memory"),
+    "symptoms/#hang-collective": ("NCCL timeout", "watchdog", "job hangs", "hang"),
+    "glossary/#allreduce": ("allreduce",),
+    "glossary/#fsdp": ("FSDP2", "fully_shard", "ZeRO-3"),
+    "05-fsdp-and-zero/#in-pytorch": ("FSDP2", "fully_shard"),
+    "05-fsdp-and-zero/#freeze-what-you-can-lora-and-qlora": ("fine-tuning", "PEFT"),
+    "03-interconnect/": ("bandwidth",),
+    "09-expert-parallel/": ("MoE", "mixture of experts"),
+    "10b-the-long-run/#three-numbers-to-push-down": ("checkpoint interval", "MTBF"),
+    "10b-the-long-run/#the-price-first": ("cost of training 70B", "price", "dollars", "budget"),
+    "11-inference/#fewer-bits": ("quantization", "int4", "int8", "AWQ", "GPTQ"),
+    "11-inference/#keeping-the-batch-full": ("continuous batching", "PagedAttention", "vLLM"),
+    "14-mixed-precision/#eight-bits": ("fp8 training", "MXFP8", "NVFP4"),
+    "numbers/#accelerators": ("H100 vs H200", "GPU specifications"),
+    "teach/#in-a-learning-system": ("SCORM", "Moodle", "Canvas", "cmi5", "LMS"),
+}
 GREEK = {
     "alpha": "α",
     "beta": "β",
@@ -120,12 +143,12 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
             doc["text"] = RUN.sub(" ", doc["text"])
         if found := spelled(symbols[page].get(section, "")):
             doc["text"] += f"<p>Symbols: {', '.join(found)}</p>"
-        if forms.get(doc["location"]):
-            doc["tags"] = forms[doc["location"]]
+        if tags := [*forms.get(doc["location"], []), *ASKED.get(doc["location"], [])]:
+            doc["tags"] = tags
     index["docs"] += rule_entries() + widget_entries(places)
     for doc in index["docs"]:
         page = doc["location"].partition("#")[0]
         own = BOOSTS.get(doc["location"], BEHIND_LESSONS if page in ABOUT_THE_COURSE else 1)
-        brevity = 1 + BREVITY / len(doc["title"].split())
+        brevity = BEHIND_SECTIONS if doc["title"] in AT_THE_END else 1 + BREVITY / len(doc["title"].split())
         doc["boost"] = round(own * doc.get("boost", 1) * brevity, 3)
     path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

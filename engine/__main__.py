@@ -29,6 +29,7 @@ from engine.arguments import layout_flags, one_line, parser, refused
 from engine.base import printing, units
 from engine.base.bar import Bar
 from engine.catalog import entries, models
+from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
 from engine.frameworks import able
@@ -75,8 +76,9 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
     return Result(rows, [printing.Table(rows, shown_of)], rows)
 
 
-def _model(args: Namespace) -> Model:
-    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
+def _model(args: Namespace) -> Model | str:
+    """A model of the reader's file, or whatever names one to the public functions."""
+    return catalog.model_from_file(args.model_file) if args.model_file else args.model
 
 
 def _machine(args: Namespace, precision: str) -> Machine:
@@ -274,7 +276,12 @@ def _piped(path: str) -> bytes:
 def run_check(args: Namespace) -> Result:
     """``check``: what a launch script asks for, whether it runs, and what would be faster."""
     gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
-    found = api.check_launch(_texts(args.files), gpu, args.gpus)
+    return checked(_texts(args.files), gpu, args.gpus)
+
+
+def checked(texts: dict[str, str], gpu: Gpu | str | None, gpus: int | None) -> Result:
+    """What these texts, by name, ask for, whether it runs, and what would be faster."""
+    found = api.check_launch(texts, gpu, gpus)
     over = over_a_step.of_report(found)
     data = {"headline": shown.headline(found), **found.as_dict()}
     data["over_a_step"] = over.as_dict() if over else None
@@ -491,14 +498,14 @@ COMMANDS = {
 }
 
 
-def _require_finite(result: object, key: str = "result") -> None:
+def require_finite(result: object, key: str = "result") -> None:
     """ValueError if a number in the result has overflowed."""
     if isinstance(result, dict):
         for name, value in result.items():
-            _require_finite(value, name)
+            require_finite(value, name)
     elif isinstance(result, (list, tuple)):
         for value in result:
-            _require_finite(value, key)
+            require_finite(value, key)
     elif isinstance(result, float) and not math.isfinite(result):
         raise ValueError(f"arguments must give finite results; {key} would be {result}")
 
@@ -548,7 +555,7 @@ def answered(args: Namespace, prog: str) -> int:
     """Run a command, print what it found, and give the exit status."""
     try:
         found = COMMANDS[args.command](args)
-        _require_finite(found.data)
+        require_finite(found.data)
     except ArithmeticError as error:  # a number overflowed, or underflowed and was divided by
         return refused(prog, f"arguments must give finite results, not {error}")
     except ValueError as error:

@@ -104,11 +104,11 @@ def _add_load(parser):
     parser.add_argument("--gpus", type=int, help="GPUs at most (any number)")
     parser.add_argument(
         "--formats",
-        type=_words,
+        type=several_words,
         help=f"of the weights, joined by commas: {', '.join(FORMATS)} (all the GPU has units for)",
     )
     parser.add_argument(
-        "--caches", type=_words, default=("bf16",), help=f"the same of the cache: {', '.join(CACHES)} (bf16)"
+        "--caches", type=several_words, default=("bf16",), help=f"the same of the cache: {', '.join(CACHES)} (bf16)"
     )
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
@@ -122,7 +122,7 @@ def _add_load(parser):
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
 
 
-def _words(text: str) -> tuple[str, ...]:
+def several_words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(","))
 
 
@@ -193,13 +193,13 @@ def _add_layout(parser):
     )
 
 
-def _range(text: str) -> tuple[int, int]:
+def one_or_range(text: str) -> tuple[int, int]:
     """8, or 1-8."""
     least, _, most = text.partition("-")
     return int(least), int(most or least)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def wholes(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split(","))
 
 
@@ -211,11 +211,11 @@ def _add_constraints(parser):
         help="those that it can run, or one of them",
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
-        limits.add_argument(f"--{axis}", type=_range, metavar="N|N-M", help=f"{text} parallel ranks")
-    limits.add_argument("--micro-batch", type=_range, metavar="N|N-M", help="sequences in a micro-batch")
-    limits.add_argument("--zero", type=_numbers, metavar="N,N", help="ZeRO stages, such as 0,1")
+        limits.add_argument(f"--{axis}", type=one_or_range, metavar="N|N-M", help=f"{text} parallel ranks")
+    limits.add_argument("--micro-batch", type=one_or_range, metavar="N|N-M", help="sequences in a micro-batch")
+    limits.add_argument("--zero", type=wholes, metavar="N,N", help="ZeRO stages, such as 0,1")
     limits.add_argument(
-        "--schedules", type=_words, metavar="NAME,NAME", help=f"of {', '.join(SCHEDULES)} (all)"
+        "--schedules", type=several_words, metavar="NAME,NAME", help=f"of {', '.join(SCHEDULES)} (all)"
     )
     limits.add_argument("--most-chunks", type=int, default=0, help="chunks of layers on a stage (any number)")
     limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")

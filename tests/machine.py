@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from importlib import util
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,6 +35,7 @@ HOW = {
     "Firefox": "apt-get install firefox-esr",
     "nginx": "apt-get install nginx-light",
     "node": "apt-get install nodejs",
+    "mcp": "make recorder",
 }
 FIREFOX = ("firefox-esr", "firefox")
 
@@ -78,6 +80,14 @@ def firefox() -> str:
     if named := os.environ.get("FIREFOX"):
         return shutil.which(named) or pytest.fail(f"FIREFOX={named} is not a program", pytrace=False)
     return next((path for name in FIREFOX if (path := shutil.which(name))), None) or lacks("Firefox")
+
+
+def mcp() -> str:
+    """The Python in which the official client of the Model Context Protocol is installed: the one that
+    MCP_PYTHON names, or this one."""
+    if named := os.environ.get("MCP_PYTHON"):
+        return shutil.which(named) or pytest.fail(f"MCP_PYTHON={named} is not a program", pytrace=False)
+    return sys.executable if util.find_spec("mcp") else lacks("mcp")
 
 
 def interpreted(module: str) -> Any:

@@ -35,6 +35,7 @@ REFERENCE = ("symptoms", "numbers", "validation", "formulas", "glossary")  # the
 SCREEN_ONLY = (
     "headerlink",
     "lesson-end",
+    "page-foot",
     "notebook-links",
     "symptoms-find",
     "formulas-contents",
@@ -103,7 +104,8 @@ def parts() -> list[tuple[str, list[str]]]:
 
 def article_of(html: str, name: str) -> tuple[str, str]:
     """(the article of a built page, its description), as HTML."""
-    found = there(re.search(r"<article.*?</article>", html, re.DOTALL), f"the article of {name}")[0]
+    whole = re.search(r"<article.*</article>", html, re.DOTALL)  # to the last: a symptom is an article of its own
+    found = there(whole, f"the article of {name}")[0]
     about = there(
         re.search(r'<meta name="description" content="([^"]*)"', html), f"the description of {name}"
     )

@@ -44,8 +44,8 @@ def built(monkeypatch, tmp_path):
     monkeypatch.setattr(serve, "SITE", tmp_path)
 
 
-def test_it_has_all_commands_of_the_engine_and_two_more():
-    assert set(command.commands().commands.choices) == {*COMMANDS, "serve", "completion"}
+def test_it_has_all_commands_of_the_engine_and_its_own():
+    assert set(command.commands().commands.choices) == {*COMMANDS, "serve", "mcp", "completion"}
 
 
 def test_the_engine_answers_under_its_name(capsys):

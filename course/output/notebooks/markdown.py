@@ -17,6 +17,7 @@ OPENING = re.compile(r"^([#+>-]|\d+(?=[.)]))")  # at the start of a line, this w
 LEFT_OUT = {
     "headerlink",
     "lesson-end",
+    "page-foot",
     "given",
     "bar",
     "answers",

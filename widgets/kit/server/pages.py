@@ -22,10 +22,12 @@ from widgets.kit.server import reload
 TYPES = {  # fixed here, because Windows and old Pythons know other types
     ".css": "text/css",
     ".js": "text/javascript",
+    ".md": "text/markdown",
     ".svg": "image/svg+xml",
     ".table": "application/octet-stream",
     ".webp": "image/webp",
     ".woff2": "font/woff2",
+    ".xml": "text/xml",
 }
 PACKED_ALREADY = {".woff2", ".png", ".gz", ".pdf"}
 
