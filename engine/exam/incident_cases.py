@@ -1,8 +1,8 @@
-"""The incident room: a fault drawn from a number, what each look at the evidence costs, what follows from the evidence alone, and
-how much goodput a verdict leaves.
+"""The incident room: a fault drawn from a number, what each look at the evidence costs, what follows from the
+evidence alone, and how much goodput a verdict leaves.
 
-``follows`` is given nothing but what a reader can look at. It is what the page explains after the verdict, and a test holds it
-against the fault that was drawn.
+``follows`` is given nothing but what a reader can look at. It is what the page explains after the verdict,
+and a test holds it against the fault that was drawn.
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ from engine.executed.incident import (
     RANKS,
     SAVED,
     SCHEDULED,
-    SIDE,
     SIZES,
     SKIPPED,
     STARTED,
     STEPS,
     SWAPPED,
-    TENSOR,
     THROTTLED,
     WINDOW,
     WRITER,
@@ -200,8 +198,8 @@ def follows(
     killed: list[float],
     bits: list[float],
 ) -> dict[str, Any]:
-    """The rank and the cause that the evidence shows, and the looks that it takes: one at a time, and only those that the one
-    before asks for. −1 where nothing was found."""
+    """The rank and the cause that the evidence shows, and the looks that it takes: one at a time, and only
+    those that the one before asks for. −1 where nothing was found."""
     looks, rank, cause = zeros(len(MINUTES)), -1, -1
     if hangs:
         looks[DUMPS] = 1
@@ -242,14 +240,28 @@ def follows(
 
 def is_slowest(mhz: list[float], rank: int) -> bool:
     """Whether no other GPU has as low a clock."""
+    others = 0
     for r in range(RANKS):
-        if r != rank and mhz[r] <= mhz[rank]:
-            return False
-    return True
+        if mhz[r] <= mhz[rank]:
+            others = others + 1
+    return others == 1
 
 
 READ_BY = (
-    "hangs norm data_s compute_s write_s kind op numel state enqueued mhz lanes killed bits".split()
+    "hangs",
+    "norm",
+    "data_s",
+    "compute_s",
+    "write_s",
+    "kind",
+    "op",
+    "numel",
+    "state",
+    "enqueued",
+    "mhz",
+    "lanes",
+    "killed",
+    "bits",
 )  # of the evidence, what ``follows`` reads
 
 
@@ -260,8 +272,9 @@ def deduced(seen: dict[str, Real]) -> dict[str, Real]:
 
 # -- what it costs -------------------------------------------------------------------------------------------
 def lost_share(seen: dict[str, Real]) -> Real:
-    """The share of the job's pace that is lost while somebody looks: all of it if it hangs, and if it computes wrongly, since what
-    it computes now will be thrown away; else what four steps and a checkpoint take longer than before."""
+    """The share of the job's pace that is lost while somebody looks: all of it if it hangs, and if it
+    computes wrongly, since what it computes now will be thrown away; else what four steps and a checkpoint
+    take longer than before."""
     step_s, save_s, norm = seen["step_s"], seen["save_s"], seen["norm"]
     before = SAVED[1] - SAVED[0]
     healthy_s = before * step_s[0] + save_s[SAVED[0]]
@@ -278,8 +291,9 @@ def looked_min(looks: list[Real]) -> Real:
 
 
 def lost_min(share: Real, looked: Real, right: Truth, by_evidence: Real) -> Real:
-    """Minutes of the whole job that are lost from the alarm on: the share of its pace while somebody looks, and a restart. After a wrong
-    verdict the fault is still there: it has to show again, somebody else looks at what it takes, and restarts the job once more."""
+    """Minutes of the whole job that are lost from the alarm on: the share of its pace while somebody looks,
+    and a restart. After a wrong verdict the fault is still there: it has to show again, somebody else looks
+    at what it takes, and restarts the job once more."""
     again = share * (UNTIL_SEEN_MIN + by_evidence) + RESTART_MIN
     return share * looked + RESTART_MIN + np.where(right, 0.0, again)
 

@@ -1,13 +1,14 @@
 """Sixteen ranks that run steps of training, executed, with at most one fault among them.
 
-Ranks are cut as 4 data-parallel (FSDP) × 4 tensor ranks on two nodes of eight. Each has a list of operations: load a batch,
-gather a block, compute, AllReduce activations, reduce-scatter gradients, AllReduce the gradient's norm, read it. A collective
-ends once every member of its group has come with the same operation and the same size; a group that disagrees never ends it.
-Everything that somebody could look at afterwards (records of collectives, clocks, counters, losses) is kept or computed by
-this run, and nothing of it is written for a fault.
+Ranks are cut as 4 data-parallel (FSDP) × 4 tensor ranks on two nodes of eight. Each has a list of operations:
+load a batch, gather a block, compute, AllReduce activations, reduce-scatter gradients, AllReduce the
+gradient's norm, read it. A collective ends once every member of its group has come with the same operation
+and the same size; a group that disagrees never ends it. Everything that somebody could look at afterwards
+(records of collectives, clocks, counters, losses) is kept or computed by this run, and nothing of it is
+written for a fault.
 
-Left out: overlap of communication with arithmetic (each rank has one stream), tails of messages, what NCCL really does with
-unlike sizes (it may also return rubbish).
+Left out: overlap of communication with arithmetic (each rank has one stream), tails of messages, what NCCL
+really does with unlike sizes (it may also return rubbish).
 
 The functions stay within the subset of Python that ``engine.base.program`` translates for the page.
 """
@@ -27,20 +28,22 @@ BLOCKS = 2
 # what can be wrong
 (THROTTLED, LOADER, PORT, WRITER, SKIPPED, SWAPPED, SIZES, CROSSED, KILLED, CORRUPT, HEALTHY) = range(11)
 # what a rank does
-DATA, GATHER, FORWARD, BACKWARD, ACTIVATIONS, SCATTER, NORM, READ, WRITE, BARRIER = range(10)
+DATA, FORWARD, BACKWARD, READ, WRITE, GATHER, ACTIVATIONS, SCATTER, NORM, BARRIER = range(10)
 KINDS = 3
 WORLD, FSDP, TENSOR = range(KINDS)  # kinds of groups; there are one, four and four of them
 SCHEDULED, STARTED, COMPLETED = range(3)
 FORWARD_BLOCK = (GATHER, FORWARD, ACTIVATIONS)
 BACKWARD_BLOCK = (GATHER, BACKWARD, ACTIVATIONS, SCATTER)
 ONE_STEP = (DATA, *BLOCKS * FORWARD_BLOCK, *BLOCKS * BACKWARD_BLOCK, NORM, READ)
-A_SAVE = (WRITE, BARRIER, READ)
 FIRST_SCATTER, LAST_SCATTER = ONE_STEP.index(SCATTER), len(ONE_STEP) - 3  # where these stand in a step
 
 LINK_BYTES_PER_S = gpu("h100-sxm").link_bytes_per_s  # NVLink, one way
 PORT_BYTES_PER_S = gpu("h100-sxm").nic_bytes_per_s  # of each rank's network port
 SHARD = 67108864  # bf16 numbers of a block that one rank keeps
 ACTIVATION = 33554432  # 4,096 tokens of width 8,192
+# of each collective, from GATHER on
+KIND_OF = (*[-1] * GATHER, FSDP, TENSOR, FSDP, WORLD, WORLD)
+NUMEL = (*[0.0] * GATHER, 1.0 * SHARD, 1.0 * ACTIVATION, 1.0 * SHARD * SIDE, 1.0, 1.0)
 START_S = 20e-6  # a collective's latency
 DATA_S, FORWARD_S, BACKWARD_S, WRITE_S = (
     0.03,
@@ -72,8 +75,8 @@ WINDOW = 4  # records a rank that are looked at
 
 
 class Fault(NamedTuple):
-    """What is wrong with which rank, from which step on, and how badly: by its kind a cooling, seconds, lanes, a share, bytes
-    or bits."""
+    """What is wrong with which rank, from which step on, and how badly: by its kind a cooling, seconds,
+    lanes, a share, bytes or bits."""
 
     kind: float
     rank: float
@@ -128,6 +131,42 @@ class Rows(NamedTuple):
     took_s: list[float]
 
 
+class Watchdogs(NamedTuple):
+    """Of each rank: when its watchdog spoke, after how long, of which row of the dumps; −1 where it did
+    not."""
+
+    spoke_s: list[float]
+    ran_s: list[float]
+    of: list[float]
+
+
+class Gauges(NamedTuple):
+    """What each GPU shows at the end, and the sum of the bits of its gradient of one batch, which all
+    replicas compute."""
+
+    celsius: list[float]
+    watt: list[float]
+    mhz: list[float]
+    bits: list[float]
+
+
+class Job(NamedTuple):
+    """Where the ranks are, and what they took so far."""
+
+    todo: list[list[int]]  # what each rank does in its present step
+    at: list[int]  # its place there
+    now: list[int]  # its step
+    waits: list[int]  # its open call; −1 if it waits for nobody
+    come: list[int]  # how many of each group are there
+    # by step and rank
+    data_s: list[float]
+    compute_s: list[float]
+    inside_s: list[float]  # in collectives
+    write_s: list[float]
+    read_s: list[float]  # when it had read the norm
+    ended_s: list[float]  # when it was through with the step, checkpoint and all
+
+
 class Clocks(NamedTuple):
     """Of each rank."""
 
@@ -158,16 +197,12 @@ def about(dice: list[float], value: float, spread: float) -> float:
 # -- the job -------------------------------------------------------------------------------------------------
 def is_collective(op: int) -> bool:
     """Whether others take part."""
-    return op == GATHER or op == ACTIVATIONS or op == SCATTER or op == NORM or op == BARRIER
+    return op >= GATHER
 
 
 def kind_of_group(op: int) -> int:
     """The kind of group in which a collective runs."""
-    if op == GATHER or op == SCATTER:
-        return FSDP
-    if op == ACTIVATIONS:
-        return TENSOR
-    return WORLD
+    return KIND_OF[op]
 
 
 def group_of(rank: int, kind: int) -> int:
@@ -182,7 +217,7 @@ def group_of(rank: int, kind: int) -> int:
 def members(group: int) -> list[int]:
     """The ranks of a group."""
     if group == 0:
-        return [r for r in range(RANKS)]
+        return [0 + r for r in range(RANKS)]
     if group <= SIDE:
         return [group - 1 + SIDE * r for r in range(SIDE)]
     return [(group - 1 - SIDE) * SIDE + r for r in range(SIDE)]
@@ -190,20 +225,14 @@ def members(group: int) -> list[int]:
 
 def numel_of(op: int) -> float:
     """Numbers that go into a collective."""
-    if op == GATHER:
-        return 1.0 * SHARD
-    if op == SCATTER:
-        return 1.0 * SHARD * SIDE
-    if op == ACTIVATIONS:
-        return 1.0 * ACTIVATION
-    return 1.0
+    return NUMEL[op]
 
 
 def takes_s(op: int, port_bytes_per_s: float) -> float:
     """Seconds of a ring's collective once all have come (lesson 02): (N−1)/N of the buffer for a gather or a
     scatter, twice that for an AllReduce. The slowest port of the group decides."""
     ways = (SIDE - 1) / SIDE
-    if op == GATHER or op == SCATTER:
+    if kind_of_group(op) == FSDP:
         return START_S + ways * 2 * SHARD * SIDE / port_bytes_per_s
     if op == ACTIVATIONS:
         return START_S + 2 * ways * 2 * ACTIVATION / LINK_BYTES_PER_S
@@ -212,7 +241,7 @@ def takes_s(op: int, port_bytes_per_s: float) -> float:
 
 def ordered(rank: int, step: int, fault: Fault) -> list[int]:
     """What a rank does in a step, in its order: as all others, but for a fault in its program."""
-    todo = [op for op in ONE_STEP]
+    todo = [ONE_STEP[place] for place in range(len(ONE_STEP))]
     if rank == fault.rank and step == fault.step:
         if fault.kind == SWAPPED:
             todo[FIRST_SCATTER], todo[FIRST_SCATTER + 1] = GATHER, SCATTER
@@ -222,8 +251,9 @@ def ordered(rank: int, step: int, fault: Fault) -> list[int]:
             todo.pop(LAST_SCATTER)
     for saved in SAVED:
         if step == saved:
-            for op in A_SAVE:
-                todo.append(op)
+            todo.append(WRITE)
+            todo.append(BARRIER)
+            todo.append(READ)
     return todo
 
 
@@ -239,8 +269,8 @@ def clock_mhz(cooling: float) -> float:
 
 
 def machine(fault: Fault, dice: list[float]) -> Machine:
-    """Sixteen GPUs, ports and processes that differ a little. Somewhere there is a warm GPU, a port with some errors and a
-    memory with some: as in any cluster, and nobody's fault."""
+    """Sixteen GPUs, ports and processes that differ a little. Somewhere there is a warm GPU, a port with some
+    errors and a memory with some: as in any cluster, and nobody's fault."""
     found = Machine(
         zeros(RANKS),
         zeros(RANKS),
@@ -257,9 +287,12 @@ def machine(fault: Fault, dice: list[float]) -> Machine:
         found.symbols[r] = math.floor(9 * roll(dice))
         found.process_bytes[r] = about(dice, PROCESS_BYTES, 0.1)
         found.grows_bytes[r] = about(dice, 0.1e9, 0.5)
-    found.cooling[math.floor(roll(dice) * RANKS)] = about(dice, 0.092, 0.03)
-    found.symbols[math.floor(roll(dice) * RANKS)] = 200 + math.floor(300 * roll(dice))
-    found.corrected[math.floor(roll(dice) * RANKS)] = 11 + math.floor(20 * roll(dice))
+    warm = math.floor(roll(dice) * RANKS)
+    found.cooling[warm] = about(dice, 0.092, 0.03)
+    noisy = math.floor(roll(dice) * RANKS)
+    found.symbols[noisy] = 200 + math.floor(300 * roll(dice))
+    worn = math.floor(roll(dice) * RANKS)
+    found.corrected[worn] = 11 + math.floor(20 * roll(dice))
     mine = int(fault.rank)
     if fault.kind == PORT:
         found.lanes[mine] = fault.size
@@ -319,9 +352,9 @@ def own_s(op: int, bad: bool, there: Machine, rank: int, fault: Fault, dice: lis
 
 
 def train(fault: Fault, done: int, dice: list[float], loss: list[float], norm: list[float]) -> None:
-    """Gradient descent on a bowl, by four tensor ranks with a piece of the weights each and four replicas of them: each
-    replica's gradient is off by its own batch, and the mean of them is clipped to a norm of 1. A GPU that computes wrongly has
-    wrong bits in the exponent of one number of its gradient."""
+    """Gradient descent on a bowl, by four tensor ranks with a piece of the weights each and four replicas of
+    them: each replica's gradient is off by its own batch, and the mean of them is clipped to a norm of 1. A
+    GPU that computes wrongly has wrong bits in the exponent of one number of its gradient."""
     w = [about(dice, 0.4, 0.2) for i in range(SHARDS * WEIGHTS)]
     for step in range(done):
         mean = zeros(SHARDS * WEIGHTS)
@@ -340,6 +373,137 @@ def train(fault: Fault, done: int, dice: list[float], loss: list[float], norm: l
             w[i] = w[i] - RATE * mean[i] / max(1.0, math.sqrt(square))
         norm.append(math.sqrt(square))
         loss.append(1.9 + left / 2)
+
+
+def join(
+    rank: int, fault: Fault, job: Job, there: Machine, calls: Calls, clocks: Clocks, pieces: Pieces
+) -> None:
+    """A rank comes to a collective. The last of its group ends it, if all came with the same."""
+    op = job.todo[rank][job.at[rank]]
+    numel = numel_of(op)
+    if fault.kind == SIZES and rank == fault.rank and job.now[rank] == fault.step and op == ACTIVATIONS:
+        numel = math.floor(numel * fault.size)
+    call(calls, clocks, rank, op, numel, STARTED)
+    job.waits[rank] = len(calls.op) - 1
+    group = group_of(rank, kind_of_group(op))
+    job.come[group] = job.come[group] + 1
+    others = members(group)
+    if job.come[group] < len(others):
+        return
+    last, agree = 0.0, True
+    for m in others:
+        row = job.waits[m]
+        last = max(last, calls.started_s[row])
+        agree = agree and calls.op[row] == op and calls.numel[row] == numel
+    port = port_of_group(others, there, fault, job.now)
+    if not agree or (port == 0 and kind_of_group(op) == FSDP):
+        return
+    job.come[group] = 0
+    end = last + takes_s(op, max(1.0, port))
+    for m in others:
+        row, cell = job.waits[m], job.now[m] * RANKS + m
+        note(pieces, m, WAITS, calls.started_s[row], last)
+        note(pieces, m, op, last, end)
+        calls.ended_s[row], calls.state[row] = end, 1.0 * COMPLETED
+        job.inside_s[cell] = job.inside_s[cell] + end - calls.started_s[row]
+        clocks.device_s[m] = end
+        job.at[m], job.waits[m] = job.at[m] + 1, -1
+
+
+def work(
+    rank: int, fault: Fault, job: Job, there: Machine, clocks: Clocks, pieces: Pieces, dice: list[float]
+) -> None:
+    """A rank does something alone, unless the kernel of its host kills it."""
+    op, start_s, cell = job.todo[rank][job.at[rank]], clocks.device_s[rank], job.now[rank] * RANKS + rank
+    if op == DATA:
+        there.process_bytes[rank] = there.process_bytes[rank] + there.grows_bytes[rank]
+        if there.process_bytes[rank] > PROCESS_LIMIT_BYTES:
+            there.killed[rank] = 1.0
+            return
+    bad = rank == fault.rank and job.now[rank] >= fault.step
+    took = own_s(op, bad, there, rank, fault, dice)
+    clocks.device_s[rank] = start_s + took
+    note(pieces, rank, op, start_s, start_s + took)
+    if op == DATA:
+        job.data_s[cell] = took
+        clocks.host_s[rank] = start_s + took
+    elif op == WRITE:
+        job.write_s[cell] = took
+        clocks.host_s[rank] = start_s + took
+    elif op != READ:
+        job.compute_s[cell] = job.compute_s[cell] + took
+    elif job.read_s[cell] == 0:
+        job.read_s[cell] = start_s
+    job.at[rank] = job.at[rank] + 1
+    if job.at[rank] == len(job.todo[rank]):
+        job.ended_s[cell] = clocks.device_s[rank]
+        job.at[rank], job.now[rank] = 0, job.now[rank] + 1
+        if job.now[rank] < STEPS:
+            job.todo[rank] = ordered(rank, job.now[rank], fault)
+
+
+def run_ahead(rank: int, job: Job, calls: Calls, clocks: Clocks) -> None:
+    """The host of a rank that waits has called on, up to where it reads a result."""
+    place = job.at[rank] + 1
+    while job.todo[rank][place] != READ:
+        if is_collective(job.todo[rank][place]):
+            call(calls, clocks, rank, job.todo[rank][place], numel_of(job.todo[rank][place]), SCHEDULED)
+        place = place + 1
+
+
+# -- what is looked at ---------------------------------------------------------------------------------------
+def dump(
+    rank: int, job: Job, there: Machine, calls: Calls, rows: Rows, dogs: Watchdogs, dice: list[float]
+) -> None:
+    """The last calls of a rank, from its last completed one on, and what its watchdog says of the first that
+    is open."""
+    mine, ended = [], 0
+    for row in range(len(calls.op)):
+        if calls.rank[row] == rank:
+            mine.append(row)
+            if calls.state[row] == COMPLETED:
+                ended = len(mine)
+    waits = job.waits[rank] >= 0
+    first = ended - 1 if waits else len(mine) - WINDOW
+    for place in range(first, first + WINDOW):
+        known = place < len(mine) and there.killed[rank] == 0
+        row = mine[place] if known else 0
+        rows.kind.append(calls.kind[row] if known else -1.0)
+        rows.seq.append(calls.seq[row] if known else -1.0)
+        rows.op.append(calls.op[row] if known else -1.0)
+        rows.numel.append(calls.numel[row] if known else -1.0)
+        rows.state.append(calls.state[row] if known else -1.0)
+        rows.took_s.append(calls.ended_s[row] - calls.started_s[row] if known else -1.0)
+    if waits:
+        dogs.ran_s[rank] = TIMEOUT_S + POLL_S * roll(dice)
+        dogs.spoke_s[rank] = calls.created_s[job.waits[rank]] + dogs.ran_s[rank]
+        dogs.of[rank] = 1.0 * (rank * WINDOW + 1)
+
+
+def reach(rank: int, calls: Calls, enqueued: list[float], completed: list[float]) -> None:
+    """How far a rank is in each kind of group."""
+    for row in range(len(calls.op)):
+        if calls.rank[row] == rank:
+            place = rank * KINDS + int(calls.kind[row])
+            enqueued[place] = calls.seq[row]
+            if calls.state[row] == COMPLETED:
+                completed[place] = calls.seq[row]
+
+
+def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: list[float]) -> None:
+    """Read the GPUs, and compute one batch on all replicas: those with the same piece of the weights must
+    have the same bits."""
+    piece_bits = [math.floor(1e9 * (1 + roll(dice))) for i in range(SHARDS)]
+    for r in range(RANKS):
+        mine = r == fault.rank
+        cooling = fault.size if mine and fault.kind == THROTTLED else there.cooling[r]
+        gauges.watt[r] = WAITING_W if hangs else power_w(cooling)
+        gauges.mhz[r] = FULL_MHZ if hangs else clock_mhz(cooling)
+        if there.killed[r] == 1:
+            gauges.watt[r] = IDLE_W
+        gauges.celsius[r] = INLET_C + cooling * gauges.watt[r]
+        wrong = 2 ** (WRONG_BITS + fault.size) if mine and fault.kind == CORRUPT else 0.0
+        gauges.bits[r] = piece_bits[r % SIDE] + wrong
 
 
 @program(
@@ -369,148 +533,61 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
     calls = Calls([], [], [], [], [], [], [], [], [])
     pieces = Pieces([], [], [], [])
     clocks = Clocks(zeros(RANKS), zeros(RANKS), zeros(RANKS * KINDS))
-    todo = [ordered(r, 0, fault) for r in range(RANKS)]
-    at, now, waits, come = full(RANKS, 0), full(RANKS, 0), full(RANKS, -1), full(1 + 2 * SIDE, 0)
-    data, compute, inside, write = (
-        zeros(RANKS * STEPS),
-        zeros(RANKS * STEPS),
-        zeros(RANKS * STEPS),
-        zeros(RANKS * STEPS),
+    cells = RANKS * STEPS
+    job = Job(
+        [ordered(r, 0, fault) for r in range(RANKS)],
+        full(RANKS, 0),
+        full(RANKS, 0),
+        full(RANKS, -1),
+        full(1 + 2 * SIDE, 0),
+        zeros(cells),
+        zeros(cells),
+        zeros(cells),
+        zeros(cells),
+        zeros(cells),
+        zeros(cells),
     )
-    read = zeros(RANKS * STEPS)  # when each rank had the norm of each step
-    ended = zeros(RANKS * STEPS)  # when it was through with the step, checkpoint and all
     moved = True
     while moved:
         moved = False
         for r in range(RANKS):
-            while now[r] < STEPS and waits[r] < 0 and there.killed[r] == 0:
+            while job.now[r] < STEPS and job.waits[r] < 0 and there.killed[r] == 0:
                 moved = True
-                op, start, place = todo[r][at[r]], clocks.device_s[r], now[r] * RANKS + r
-                bad = r == fault.rank and now[r] >= fault.step
-                if is_collective(op):
-                    numel = numel_of(op)
-                    if fault.kind == SIZES and r == fault.rank and now[r] == fault.step and op == ACTIVATIONS:
-                        numel = math.floor(numel * fault.size)
-                    call(calls, clocks, r, op, numel, STARTED)
-                    waits[r] = len(calls.op) - 1
-                    group = group_of(r, kind_of_group(op))
-                    come[group] = come[group] + 1
-                    others = members(group)
-                    if come[group] == len(others):
-                        last, agree = 0.0, True
-                        for m in others:
-                            last = max(last, calls.started_s[waits[m]])
-                            agree = agree and calls.op[waits[m]] == op and calls.numel[waits[m]] == numel
-                        port = port_of_group(others, there, fault, now)
-                        if agree and (port > 0 or kind_of_group(op) != FSDP):
-                            come[group] = 0
-                            end = last + takes_s(op, max(1.0, port))
-                            for m in others:
-                                note(pieces, m, WAITS, calls.started_s[waits[m]], last)
-                                note(pieces, m, op, last, end)
-                                calls.ended_s[waits[m]], calls.state[waits[m]] = end, 1.0 * COMPLETED
-                                cell = now[m] * RANKS + m
-                                inside[cell] = inside[cell] + end - calls.started_s[waits[m]]
-                                clocks.device_s[m] = end
-                                at[m], waits[m] = at[m] + 1, -1
+                if is_collective(job.todo[r][job.at[r]]):
+                    join(r, fault, job, there, calls, clocks, pieces)
                 else:
-                    if op == DATA:
-                        there.process_bytes[r] = there.process_bytes[r] + there.grows_bytes[r]
-                        if there.process_bytes[r] > PROCESS_LIMIT_BYTES:
-                            there.killed[r] = 1.0
-                    took = own_s(op, bad, there, r, fault, dice)
-                    if there.killed[r] == 0:
-                        clocks.device_s[r] = start + took
-                        note(pieces, r, op, start, start + took)
-                        at[r] = at[r] + 1
-                        if op == DATA:
-                            data[place] = took
-                        elif op == WRITE:
-                            write[place] = took
-                        elif op != READ:
-                            compute[place] = compute[place] + took
-                        elif read[place] == 0:
-                            read[place] = start
-                        if op == DATA or op == WRITE:
-                            clocks.host_s[r] = start + took
-                        if at[r] == len(todo[r]):
-                            ended[place] = clocks.device_s[r]
-                            at[r], now[r] = 0, now[r] + 1
-                            if now[r] < STEPS:
-                                todo[r] = ordered(r, now[r], fault)
+                    work(r, fault, job, there, clocks, pieces, dice)
 
     # -- what there is to look at afterwards
-    done = min(now)
+    done = min(job.now)
     hangs = done < STEPS
     step_s, save_s, loss, norm = [], [], [], []
     for k in range(done):
-        step_s.append(read[k * RANKS] - (ended[(k - 1) * RANKS] if k > 0 else 0.0))
-        save_s.append(ended[k * RANKS] - read[k * RANKS])
+        step_s.append(job.read_s[k * RANKS] - (job.ended_s[(k - 1) * RANKS] if k > 0 else 0.0))
+        save_s.append(job.ended_s[k * RANKS] - job.read_s[k * RANKS])
     train(fault, done, dice, loss, norm)
-    from_s = ended[(done - 2 - (0 if hangs else 1)) * RANKS]
+    from_s = job.ended_s[(done - 2 - (0 if hangs else 1)) * RANKS]
     until_s = max(clocks.device_s)
     if hangs:
         until_s = until_s + 0.25 * (until_s - from_s)
     for r in range(RANKS):
-        if waits[r] >= 0:
+        if job.waits[r] >= 0:
+            run_ahead(r, job, calls, clocks)
             note(pieces, r, WAITS, clocks.device_s[r], until_s)
-            place = at[r] + 1
-            while todo[r][place] != READ:
-                call(calls, clocks, r, todo[r][place], numel_of(todo[r][place]), SCHEDULED)
-                place = place + 1
     rows = Rows([], [], [], [], [], [])
-    spoke_s, ran_s, of = full(RANKS, -1.0), full(RANKS, -1.0), full(RANKS, -1.0)
+    dogs = Watchdogs(full(RANKS, -1.0), full(RANKS, -1.0), full(RANKS, -1.0))
     enqueued, completed = zeros(RANKS * KINDS), zeros(RANKS * KINDS)
     for r in range(RANKS):
-        mine = [row for row in range(0)]
-        open_ = 0  # of its calls, the first that has not completed
-        for row in range(len(calls.op)):
-            if calls.rank[row] == r:
-                mine.append(row)
-                place = r * KINDS + int(calls.kind[row])
-                enqueued[place] = calls.seq[row]
-                if calls.state[row] == COMPLETED:
-                    completed[place] = calls.seq[row]
-                    open_ = len(mine)
-        shown = min(open_ - 1, len(mine) - WINDOW) if waits[r] < 0 else open_ - 1
-        for place in range(shown, shown + WINDOW):
-            there_is = place < len(mine) and there.killed[r] == 0
-            row = mine[place] if there_is else 0
-            rows.kind.append(calls.kind[row] if there_is else -1.0)
-            rows.seq.append(calls.seq[row] if there_is else -1.0)
-            rows.op.append(calls.op[row] if there_is else -1.0)
-            rows.numel.append(calls.numel[row] if there_is else -1.0)
-            rows.state.append(calls.state[row] if there_is else -1.0)
-            rows.took_s.append(calls.ended_s[row] - calls.started_s[row] if there_is else -1.0)
-        if waits[r] >= 0:
-            ran_s[r] = TIMEOUT_S + POLL_S * roll(dice)
-            spoke_s[r] = calls.created_s[waits[r]] + ran_s[r]
-            of[r] = 1.0 * (r * WINDOW + open_ - shown)
-    last = (done - 1) * RANKS
-    saved = 0
-    for k in SAVED:
-        if k < done:
-            saved = k
-    celsius, watt, mhz, bits, gone = zeros(RANKS), zeros(RANKS), zeros(RANKS), zeros(RANKS), zeros(RANKS)
-    shard_bits = [math.floor(1e9 * (1 + roll(dice))) for i in range(SHARDS)]
-    for r in range(RANKS):
-        cooling = fault.size if fault.kind == THROTTLED and r == fault.rank else there.cooling[r]
-        watt[r] = WAITING_W if hangs else power_w(cooling)
-        mhz[r] = FULL_MHZ if hangs else clock_mhz(cooling)
-        if there.killed[r] == 1:
-            watt[r] = IDLE_W
-        celsius[r] = INLET_C + cooling * watt[r]
-        bits[r] = 1.0 * shard_bits[r % SIDE]
-        if fault.kind == CORRUPT and r == fault.rank:
-            bits[r] = bits[r] + 2 ** (WRONG_BITS + fault.size)
-        gone[r] = there.killed[r]
+        dump(r, job, there, calls, rows, dogs, dice)
+        reach(r, calls, enqueued, completed)
+    gauges = Gauges(zeros(RANKS), zeros(RANKS), zeros(RANKS), zeros(RANKS))
+    measure(fault, hangs, there, gauges, dice)
     seen = Pieces([], [], [], [])
     for row in range(len(pieces.rank)):
         if pieces.end_s[row] > from_s:
-            seen.rank.append(pieces.rank[row])
-            seen.what.append(pieces.what[row])
-            seen.start_s.append(max(from_s, pieces.start_s[row]))
-            seen.end_s.append(pieces.end_s[row])
+            start_s = max(from_s, pieces.start_s[row])
+            note(seen, int(pieces.rank[row]), int(pieces.what[row]), start_s, pieces.end_s[row])
+    last, saved = (done - 1) * RANKS, (SAVED[1] if done > SAVED[1] else SAVED[0]) * RANKS
     return {
         "done": done,
         "hangs": 1.0 if hangs else 0.0,
@@ -518,10 +595,10 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         "save_s": save_s,
         "loss": loss,
         "norm": norm,
-        "data_s": [data[last + r] for r in range(RANKS)],
-        "compute_s": [compute[last + r] for r in range(RANKS)],
-        "inside_s": [inside[last + r] for r in range(RANKS)],
-        "write_s": [write[saved * RANKS + r] for r in range(RANKS)],
+        "data_s": [job.data_s[last + r] for r in range(RANKS)],
+        "compute_s": [job.compute_s[last + r] for r in range(RANKS)],
+        "inside_s": [job.inside_s[last + r] for r in range(RANKS)],
+        "write_s": [job.write_s[saved + r] for r in range(RANKS)],
         "kind": rows.kind,
         "seq": rows.seq,
         "op": rows.op,
@@ -530,19 +607,19 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         "took_s": rows.took_s,
         "enqueued": enqueued,
         "completed": completed,
-        "spoke_s": spoke_s,
-        "ran_s": ran_s,
-        "of": of,
-        "celsius": celsius,
-        "watt": watt,
-        "mhz": mhz,
+        "spoke_s": dogs.spoke_s,
+        "ran_s": dogs.ran_s,
+        "of": dogs.of,
+        "celsius": gauges.celsius,
+        "watt": gauges.watt,
+        "mhz": gauges.mhz,
         "corrected": there.corrected,
         "lanes": there.lanes,
         "downed": there.downed,
         "symbols": there.symbols,
         "process_bytes": there.process_bytes,
-        "killed": gone,
-        "bits": bits,
+        "killed": there.killed,
+        "bits": gauges.bits,
         "piece_rank": seen.rank,
         "piece_what": seen.what,
         "piece_start_s": seen.start_s,

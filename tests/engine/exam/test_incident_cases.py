@@ -1,7 +1,7 @@
 """The incident room: each case can be solved from its evidence alone, and what a verdict costs, by hand."""
 
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.cases import in_one_test
 SEEDS = [*range(1, 301), *states.some(range(301, cases.MOST_INCIDENTS + 1), 60)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def solved(seed: int) -> tuple:
     """(the fault, what was seen, what follows from it)."""
     seen = cases.evidence(seed)

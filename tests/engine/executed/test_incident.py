@@ -52,8 +52,8 @@ def far(found: dict, rank: int, kind: int) -> tuple[float, float]:
 
 
 def test_ranks_in_health_come_to_the_end():
-    """A step has two gathers forward, two backward and two scatters; an AllReduce of activations in each of four passes; one
-    norm. Two of eight steps end with a checkpoint and its barrier."""
+    """A step has two gathers forward, two backward and two scatters; an AllReduce of activations in each of
+    four passes; one norm. Two of eight steps end with a checkpoint and its barrier."""
     found = ranks()
     assert (found["done"], found["hangs"]) == (8, 0)
     for r in range(16):
@@ -64,8 +64,9 @@ def test_ranks_in_health_come_to_the_end():
 
 
 def test_a_step_takes_what_its_parts_take():
-    """30 ms of data, 2 × 60 and 2 × 120 ms of arithmetic, six times 3/4 of 2 bytes × 268 million at 50 GB/s, four times 2 × 3/4 of 2 bytes ×
-    33.6 million at 450 GB/s; whoever is latest decides, so up to a quarter more for the data and 1 % for arithmetic."""
+    """30 ms of data, 2 × 60 and 2 × 120 ms of arithmetic, six times 3/4 of 2 bytes × 268 million at 50 GB/s,
+    four times 2 × 3/4 of 2 bytes × 33.6 million at 450 GB/s; whoever is latest decides, so up to a quarter
+    more for the data and 1 % for arithmetic."""
     least = 0.03 * 0.75 + 0.36 * 0.99 + 6 * 0.75 * 2 * 268435456 / 50e9 + 4 * 1.5 * 2 * 33554432 / 450e9
     most = least + 0.03 * 0.5 + 0.36 * 0.02 + 11 * 20e-6
     assert ((least < ranks()["step_s"]) & (ranks()["step_s"] < most)).all()
@@ -78,7 +79,8 @@ def test_own_times_and_waiting_make_a_step():
 
 
 def test_a_hot_gpu_lowers_its_clock():
-    """At 0.2 degrees a watt 87 degrees are 63 above the inlet: 315 W of 650, and the clock follows with the third root."""
+    """At 0.2 degrees a watt 87 degrees are 63 above the inlet: 315 W of 650, and the clock follows with the
+    third root."""
     found = ranks(THROTTLED, size=0.2)
     assert found["watt"][6] == 315 and found["celsius"][6] == 87
     assert found["mhz"][6] == pytest.approx(1980 * (315 / 650) ** (1 / 3))
@@ -105,7 +107,8 @@ def test_a_slow_writer_delays_the_checkpoint_alone():
 
 
 def test_one_lane_of_four_slows_the_groups_of_that_port():
-    """Its FSDP collectives take four times as long once all have come, whoever waits for whom; the other groups' do not."""
+    """Its FSDP collectives take four times as long once all have come, whoever waits for whom; the other
+    groups' do not."""
     found = ranks(PORT, size=1.0)
     took = {}
     for rank, what, start, end in zip(
@@ -127,7 +130,8 @@ def test_a_dead_port_leaves_a_group_that_agrees_and_does_not_end():
 
 
 def test_a_rank_that_skips_a_collective_has_called_one_less():
-    """Five of the fifth step's six in place of six; it waits in the norm with those that are through, its group in the scatter."""
+    """Five of the fifth step's six in place of six; it waits in the norm with those that are through, its
+    group in the scatter."""
     found = ranks(SKIPPED)
     assert far(found, 6, FSDP) == (29, 29) and far(found, 2, FSDP) == (30, 29)
     assert dump(found, 6)[1] == (WORLD, 6, NORM, STARTED)
@@ -154,7 +158,8 @@ def test_a_rank_with_a_shorter_batch_brings_another_size():
 
 
 def test_two_groups_in_the_wrong_order_wait_in_a_ring():
-    """Rank 6 waits for all before it scatters; its group waits in the scatter for rank 6. It has called as much as they have."""
+    """Rank 6 waits for all before it scatters; its group waits in the scatter for rank 6. It has called as
+    much as they have."""
     found = ranks(CROSSED)
     assert far(found, 6, FSDP) == (30, 29) == far(found, 2, FSDP)
     assert dump(found, 6)[1:3] == [(WORLD, 6, NORM, STARTED), (FSDP, 30, SCATTER, SCHEDULED)]
@@ -162,7 +167,8 @@ def test_two_groups_in_the_wrong_order_wait_in_a_ring():
 
 
 def test_a_process_that_grows_past_its_limit_is_gone():
-    """From 60 GB, give or take a tenth, 45 GB more in each step: past 240 GB with the fourth batch, before it is loaded."""
+    """From 60 GB, give or take a tenth, 45 GB more in each step: past 240 GB with the fourth batch, before it
+    is loaded."""
     found = ranks(KILLED, size=45e9)
     assert found["done"] == 3 and found["killed"].tolist() == [float(r == 6) for r in range(16)]
     assert {row[-1] for row in dump(found, 6)} == {-1} and found["spoke_s"][6] == -1
@@ -172,7 +178,8 @@ def test_a_process_that_grows_past_its_limit_is_gone():
 
 @in_one_test("kind, size", list(HANGS.items()))
 def test_watchdogs_speak_in_the_order_in_which_ranks_called(kind, size):
-    """Ten minutes after its call, give or take a look every tenth of a second: who called first and waits speaks first."""
+    """Ten minutes after its call, give or take a look every tenth of a second: who called first and waits
+    speaks first."""
     found = ranks(kind, size=size)
     speaks = found["spoke_s"] > 0
     assert ((found["ran_s"][speaks] >= 600) & (found["ran_s"][speaks] <= 600.1)).all()
