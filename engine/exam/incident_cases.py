@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.base import units
 from engine.base.program import full, program, zeros
 from engine.base.types import Real, Truth
 from engine.executed import incident
@@ -28,6 +29,7 @@ from engine.executed.incident import (
     RANKS,
     SAVED,
     SCHEDULED,
+    SIDE,
     SIZES,
     SKIPPED,
     STARTED,
@@ -271,18 +273,31 @@ def deduced(seen: dict[str, Real]) -> dict[str, Real]:
 
 
 # -- what it costs -------------------------------------------------------------------------------------------
+def runs(seen: dict[str, Real]) -> Truth:
+    """Whether the job goes on, at whatever pace."""
+    return seen["hangs"] < 1.0
+
+
+def computes_wrongly(seen: dict[str, Real]) -> Truth:
+    """Whether the norm of the gradient says so."""
+    return jump(seen) > JUMP
+
+
 def lost_share(seen: dict[str, Real]) -> Real:
     """The share of the job's pace that is lost while somebody looks: all of it if it hangs, and if it
     computes wrongly, since what it computes now will be thrown away; else what four steps and a checkpoint
     take longer than before."""
-    step_s, save_s, norm = seen["step_s"], seen["save_s"], seen["norm"]
+    step_s, save_s = seen["step_s"], seen["save_s"]
     before = SAVED[1] - SAVED[0]
     healthy_s = before * step_s[0] + save_s[SAVED[0]]
     now_s = before * step_s[STEPS - 1] + save_s[SAVED[1]]
-    wrong = np.max(norm) > JUMP * norm[0]
-    runs = seen["hangs"] < 1.0
-    slower = 1.0 - healthy_s / np.where(runs, now_s, healthy_s)
-    return np.where(runs & ~wrong, slower, 1.0)
+    slower = 1.0 - healthy_s / np.where(runs(seen), now_s, healthy_s)
+    return np.where(runs(seen) & ~computes_wrongly(seen), slower, 1.0)
+
+
+def gpu_hours(minutes: Real) -> Real:
+    """The same of all GPUs, in seconds of one."""
+    return minutes * units.MINUTE * RANKS
 
 
 def looked_min(looks: list[Real]) -> Real:
@@ -303,3 +318,38 @@ def points(share: Real, looked: Real, right: Truth, by_evidence: Real) -> Real:
     least = lost_min(share, by_evidence, True, by_evidence)
     earned = np.floor(FULL_MARKS * least / lost_min(share, looked, True, by_evidence))
     return np.where(right, np.minimum(FULL_MARKS, earned), 0.0)
+
+
+# -- what is shown of it -------------------------------------------------------------------------------------
+FIRST_STEP = 41200  # the number of the first step that is looked at
+PIDS = 20400  # the number of rank 0's process
+MANY = 1e9
+
+
+def first_to_speak(seen: dict[str, Real]) -> Real:
+    """The rank whose watchdog spoke first; 0 if none did."""
+    return np.argmin(np.where(seen["spoke_s"] > 0, seen["spoke_s"], MANY))
+
+
+def usual(column: Real) -> Real:
+    """What most ranks have: the value with as many above it as below, of each rank's rank among them."""
+    below = np.sum(np.where(column[:, None] > column[None, :], 1.0, 0.0), axis=1)
+    return np.sum(np.where(below == RANKS // 2, column, 0.0))
+
+
+def jump(seen: dict[str, Real]) -> Real:
+    """The largest norm of a gradient over the first."""
+    norm = seen["norm"]
+    return np.max(np.where(np.isfinite(norm), norm, 0.0)) / norm[0]
+
+
+def peer(rank: Real, cause: Real) -> Real:
+    """Another rank of a rank's group: of its tensor group where sizes differ, else of its FSDP group."""
+    beside = np.where(rank % SIDE < SIDE - 1, rank + 1, rank - 1)
+    across = np.where(rank < RANKS - SIDE, rank + SIDE, rank - SIDE)
+    return np.where(cause == SIZES, beside, across)
+
+
+def fsdp_place(rank: Real) -> Real:
+    """Where a rank's FSDP group stands in a column by rank and kind of group."""
+    return rank * KINDS + FSDP

@@ -44,6 +44,7 @@ ACTIVATION = 33554432  # 4,096 tokens of width 8,192
 # of each collective, from GATHER on
 KIND_OF = (*[-1] * GATHER, FSDP, TENSOR, FSDP, WORLD, WORLD)
 NUMEL = (*[0.0] * GATHER, 1.0 * SHARD, 1.0 * ACTIVATION, 1.0 * SHARD * SIDE, 1.0, 1.0)
+GROWS = (*[1.0] * GATHER, 1.0 * SIDE, 1.0, 1.0 / SIDE, 1.0, 1.0)  # what comes out of it over what goes in
 START_S = 20e-6  # a collective's latency
 DATA_S, FORWARD_S, BACKWARD_S, WRITE_S = (
     0.03,
@@ -52,8 +53,8 @@ DATA_S, FORWARD_S, BACKWARD_S, WRITE_S = (
     0.4,
 )  # healthy; of one block, and of a copy to the host
 ISSUE_S = 20e-6  # between two calls of a host that runs ahead
-TIMEOUT_S = 600.0  # of NCCL's watchdog in PyTorch
-POLL_S = 0.1  # how often the watchdog looks
+TIMEOUT_MS = 600000.0  # of NCCL's watchdog in PyTorch
+POLL_MS = 100.0  # how often the watchdog looks
 
 # a GPU in its case: it gets as hot as its power and its cooling say, and lowers its clock at the limit
 INLET_C, LIMIT_C, FULL_W, FULL_MHZ, COOLED_C_PER_W = 24.0, 87.0, 650.0, 1980.0, 0.066
@@ -127,6 +128,7 @@ class Rows(NamedTuple):
     seq: list[float]
     op: list[float]
     numel: list[float]
+    numel_out: list[float]
     state: list[float]
     took_s: list[float]
 
@@ -136,7 +138,7 @@ class Watchdogs(NamedTuple):
     not."""
 
     spoke_s: list[float]
-    ran_s: list[float]
+    ran_ms: list[float]
     of: list[float]
 
 
@@ -182,10 +184,11 @@ def roll(dice: list[float]) -> float:
 
 
 def thrown(seed: float) -> list[float]:
-    """A generator for this seed; neighbouring seeds begin with similar numbers, which are thrown away."""
-    dice = [(int(seed) * MULTIPLIER + 12345) % PRIME * 1.0]
+    """A generator for this seed. Lehmer's states of neighbouring seeds lie a fixed step apart, so their
+    leading digits are folded into them before."""
+    dice = [1.0 + int(seed)]
     for _ in range(4):
-        roll(dice)
+        dice[0] = (dice[0] * MULTIPLIER + math.floor(dice[0] / 2**15) * 7919) % (PRIME - 1) + 1
     return dice
 
 
@@ -418,7 +421,7 @@ def work(
     if op == DATA:
         there.process_bytes[rank] = there.process_bytes[rank] + there.grows_bytes[rank]
         if there.process_bytes[rank] > PROCESS_LIMIT_BYTES:
-            there.killed[rank] = 1.0
+            there.killed[rank], there.process_bytes[rank] = 1.0, PROCESS_LIMIT_BYTES
             return
     bad = rank == fault.rank and job.now[rank] >= fault.step
     took = own_s(op, bad, there, rank, fault, dice)
@@ -472,11 +475,13 @@ def dump(
         rows.seq.append(calls.seq[row] if known else -1.0)
         rows.op.append(calls.op[row] if known else -1.0)
         rows.numel.append(calls.numel[row] if known else -1.0)
+        grows = GROWS[int(calls.op[row])]
+        rows.numel_out.append(calls.numel[row] * grows if known else -1.0)
         rows.state.append(calls.state[row] if known else -1.0)
         rows.took_s.append(calls.ended_s[row] - calls.started_s[row] if known else -1.0)
     if waits:
-        dogs.ran_s[rank] = TIMEOUT_S + POLL_S * roll(dice)
-        dogs.spoke_s[rank] = calls.created_s[job.waits[rank]] + dogs.ran_s[rank]
+        dogs.ran_ms[rank] = TIMEOUT_MS + POLL_MS * roll(dice)
+        dogs.spoke_s[rank] = calls.created_s[job.waits[rank]] + dogs.ran_ms[rank] / 1000
         dogs.of[rank] = 1.0 * (rank * WINDOW + 1)
 
 
@@ -512,10 +517,10 @@ def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: lis
     # each rank's own times in the last step that all have finished, and of its last checkpoint
     data_s=RANKS, compute_s=RANKS, inside_s=RANKS, write_s=RANKS,
     # flight recorders: the last calls of each rank, and how far it is in each kind of group
-    kind=RANKS * WINDOW, seq=RANKS * WINDOW, op=RANKS * WINDOW, numel=RANKS * WINDOW, state=RANKS * WINDOW,
-    took_s=RANKS * WINDOW, enqueued=RANKS * KINDS, completed=RANKS * KINDS,
+    kind=RANKS * WINDOW, seq=RANKS * WINDOW, op=RANKS * WINDOW, numel=RANKS * WINDOW,
+    numel_out=RANKS * WINDOW, state=RANKS * WINDOW, took_s=RANKS * WINDOW, enqueued=RANKS * KINDS, completed=RANKS * KINDS,
     # watchdogs: when each spoke, after how long, of which of the rows above; −1 where it did not
-    spoke_s=RANKS, ran_s=RANKS, of=RANKS,
+    spoke_s=RANKS, ran_ms=RANKS, of=RANKS,
     # the machine
     celsius=RANKS, watt=RANKS, mhz=RANKS, corrected=RANKS, lanes=RANKS, downed=RANKS, symbols=RANKS,
     process_bytes=RANKS, killed=RANKS,
@@ -574,7 +579,7 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         if job.waits[r] >= 0:
             run_ahead(r, job, calls, clocks)
             note(pieces, r, WAITS, clocks.device_s[r], until_s)
-    rows = Rows([], [], [], [], [], [])
+    rows = Rows([], [], [], [], [], [], [])
     dogs = Watchdogs(full(RANKS, -1.0), full(RANKS, -1.0), full(RANKS, -1.0))
     enqueued, completed = zeros(RANKS * KINDS), zeros(RANKS * KINDS)
     for r in range(RANKS):
@@ -603,12 +608,13 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         "seq": rows.seq,
         "op": rows.op,
         "numel": rows.numel,
+        "numel_out": rows.numel_out,
         "state": rows.state,
         "took_s": rows.took_s,
         "enqueued": enqueued,
         "completed": completed,
         "spoke_s": dogs.spoke_s,
-        "ran_s": dogs.ran_s,
+        "ran_ms": dogs.ran_ms,
         "of": dogs.of,
         "celsius": gauges.celsius,
         "watt": gauges.watt,

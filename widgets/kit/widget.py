@@ -133,7 +133,7 @@ def hint(part: str) -> Callable[[Method], Method]:
 
 def document(label: str, file: str) -> Callable[[Method], Method]:
     """A text that the reader may copy or save as a file, such as another program's settings. It is shown
-    under its label."""
+    under its label, and not at all while it is empty."""
 
     def mark(method):
         method.document_label, method.document_file = label, file
