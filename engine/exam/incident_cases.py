@@ -275,12 +275,12 @@ def deduced(seen: dict[str, Real]) -> dict[str, Real]:
 # -- what it costs -------------------------------------------------------------------------------------------
 def runs(seen: dict[str, Real]) -> Truth:
     """Whether the job goes on, at whatever pace."""
-    return seen["hangs"] < 1.0
+    return np.less(seen["hangs"], 1.0)
 
 
 def computes_wrongly(seen: dict[str, Real]) -> Truth:
     """Whether the norm of the gradient says so."""
-    return jump(seen) > JUMP
+    return np.greater(jump(seen), JUMP)
 
 
 def lost_share(seen: dict[str, Real]) -> Real:

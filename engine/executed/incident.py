@@ -518,7 +518,8 @@ def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: lis
     data_s=RANKS, compute_s=RANKS, inside_s=RANKS, write_s=RANKS,
     # flight recorders: the last calls of each rank, and how far it is in each kind of group
     kind=RANKS * WINDOW, seq=RANKS * WINDOW, op=RANKS * WINDOW, numel=RANKS * WINDOW,
-    numel_out=RANKS * WINDOW, state=RANKS * WINDOW, took_s=RANKS * WINDOW, enqueued=RANKS * KINDS, completed=RANKS * KINDS,
+    numel_out=RANKS * WINDOW, state=RANKS * WINDOW, took_s=RANKS * WINDOW,
+    enqueued=RANKS * KINDS, completed=RANKS * KINDS,
     # watchdogs: when each spoke, after how long, of which of the rows above; −1 where it did not
     spoke_s=RANKS, ran_ms=RANKS, of=RANKS,
     # the machine

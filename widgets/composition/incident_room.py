@@ -93,6 +93,7 @@ class IncidentRoom(Widget):
 
     sections = (EVIDENCE, VERDICT, HAND_IN)
     paper = {
+        "name": "incident",
         "seed": "seed",
         "done": "handed_in",
         "points": "points",
@@ -152,7 +153,7 @@ class IncidentRoom(Widget):
         return cases.looked_min([np.where(getattr(self, name), 1.0, 0.0) for name in LOOKS])
 
     def is_right(self):
-        return (self.rank == self.fault().rank) & (self.cause == self.fault().kind)
+        return np.equal(self.rank, self.fault().rank) & np.equal(self.cause, self.fault().kind)
 
     def lost(self):
         """Minutes of the job that the verdict loses, or has lost so far."""
@@ -267,7 +268,7 @@ class IncidentRoom(Widget):
     def rows(self):
         """A lane for each rank, and which one the reader names."""
         named = self.rank == words.RANK
-        blank = ~self.sees_lanes() & (LANES > 0)
+        blank = np.logical_not(self.sees_lanes()) & (LANES > 0)
         return {
             "y": LANES,
             **fig.rows_of(LANES, HALF),
@@ -403,7 +404,8 @@ class IncidentRoom(Widget):
         )
 
     def blames_the_first(self):
-        return self.hangs() & (self.rank == self.first()) & (self.rank != self.fault().rank)
+        other = np.not_equal(self.rank, self.fault().rank)
+        return self.hangs() & np.equal(self.rank, self.first()) & other
 
     @regime(target=True)
     def blamed_the_witness(self):
