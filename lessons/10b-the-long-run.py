@@ -1,7 +1,10 @@
 """The numbers of lesson 10b, The long run."""
 
+from functools import cache
+
 from engine import catalog
 from engine.catalog import model, models, price
+from engine.exam import incident_cases as cases
 from engine.mechanism import cost, flops, reliability
 from engine.rules import advice
 from engine.rules.advice import AdviceVerdict
@@ -100,6 +103,24 @@ def two_trillion_bill(found: Estimate) -> float:
 # tree and search about 175B
 design_judged = advice.judged("gpt3-175b", gpus=1024, global_batch=1536, seq=2048)
 design = design_judged.search  # the fastest layout for 175B
+
+
+# -- the incident room ---------------------------------------------------------------------------------------
+@cache
+def blamed_rightly() -> float:
+    """Of 150 incidents, the share of those in which the job stands still where the rank that complains first
+    is at fault."""
+    hung, right = 0, 0
+    for seed in range(1, 151):
+        seen = cases.evidence(seed)
+        if seen["hangs"]:
+            hung += 1
+            right += cases.first_to_speak(seen) == cases.case_of(seed).rank
+    return right / hung
+
+
+# the share of its pace that the job of incident 3 loses
+slow_share = cases.lost_share(cases.evidence(3))
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # time lost with checkpoints of a minute and ten minutes to come back

@@ -2,11 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from course.links import figures
 from engine import catalog
 from engine.one_gpu import compilation
+from engine.exam import incident_cases as cases
+from engine.executed.incident import CORRUPT, SKIPPED
 from tests.lessons.reading import Lesson
 
 
@@ -123,6 +126,25 @@ SAYS = {
         "Documents": lambda home, now: number(now, "best_split") > 8,
         "answers that think for long": lambda home, now: number(now, "best_split") <= 2,
     },
+    "10b-the-long-run.md": {
+        "An hour between checkpoints": lambda home, now: (
+            now.gpus == 16384 and number(now, "best_interval") < 30 < now.interval_s / 60
+        ),
+        "131,072 GPUs": lambda home, now: number(now, "useful_now") < 60 and now.gpus == 131072,
+        "three seconds": lambda home, now: number(now, "useful_now") == 92.6 and now.checkpoint_s == 3,
+        "flight recorders' dumps": lambda home, now: (
+            now.hangs() and now.found()["cause"] == SKIPPED and "36/35" in now.of_dumps()
+        ),
+        "each rank's own times": lambda home, now: (
+            not now.hangs()
+            and np.argmin(now.seen()["inside_s"]) == now.found()["rank"]
+            and np.argmax(now.seen()["compute_s"]) == now.found()["rank"]
+        ),
+        "all replicas compute one batch": lambda home, now: (
+            cases.computes_wrongly(now.seen()) and now.found()["cause"] == CORRUPT
+        ),
+        "Four weeks": lambda home, now: "refused" in now.summary() and "refused" not in home.summary(),
+    },
 }
 
 
@@ -175,6 +197,7 @@ def links(lesson: str):
 
 @pytest.mark.parametrize("lesson", SAYS)
 def test_each_of_these_lessons_has_three_such_sentences_and_each_is_held(lesson):
+def test_each_lesson_has_three_such_sentences_and_each_is_held(lesson):
     said = [words for words, _, _ in links(lesson)]
     assert len(said) >= 3 and set(said) == set(SAYS[lesson])
 

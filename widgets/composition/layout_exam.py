@@ -120,6 +120,7 @@ class LayoutExam(Widget):
 
     sections = (LAYOUT, ESTIMATES, HAND_IN)
     paper = {
+        "name": "exam",
         "seed": "seed",
         "done": "handed_in",
         "points": "points",

@@ -127,3 +127,8 @@ def phrase(template: str, **texts: Words) -> Words:
     rows = next(len(piece) for piece in pieces if not isinstance(piece, str))
     columns = ([piece] * rows if isinstance(piece, str) else piece[:rows] for piece in pieces)
     return ["".join(row) for row in zip(*columns, strict=True)]
+
+
+def lines(texts: Words) -> Words:
+    """One text of a column of texts: a line for each that is not empty."""
+    return traced_texts.lined(texts) if isinstance(texts, Texts) else "\n".join(filter(None, texts))

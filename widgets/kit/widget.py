@@ -133,7 +133,7 @@ def hint(part: str) -> Callable[[Method], Method]:
 
 def document(label: str, file: str) -> Callable[[Method], Method]:
     """A text that the reader may copy or save as a file, such as another program's settings. It is shown
-    under its label."""
+    under its label, and not at all while it is empty."""
 
     def mark(method):
         method.document_label, method.document_file = label, file
@@ -175,7 +175,7 @@ class Widget(Viewer):
     ] = {}  # {"x": (control, change per pixel), "y": …}: dragging the picture moves controls
     intake = None  # an Intake: a file of the reader's from which controls are set
     sections: tuple = ()  # folds that are open: the widget is a form, and these are its sections
-    paper = None  # {"seed": control, "done": switch, …}: papers to draw, hand in and keep (paper.js)
+    paper = None  # {"name", "seed": control, "done": switch, …}: papers to draw, hand in, keep (paper.js)
     in_page = False  # computed in the page even if Python serves it: long algorithms are faster there
     # {name: resting value}: columns that a script of the page hands over (view.give), for programs to read
     given: dict[str, tuple[float, ...]] = {}

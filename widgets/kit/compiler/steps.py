@@ -155,3 +155,6 @@ class Steps:
         pieces = [self.name(a) + ("[i]" if self.graph.nodes[a].shape else "") for a in node.args]
         rows = next(self.name(a) for a in node.args if self.graph.nodes[a].shape)
         return f"{rows}.map((_,i)=>{'+'.join(pieces)})"
+
+    def _lines(self, node: Node) -> str:
+        return f'{self.name(node.args[0])}.filter(Boolean).join("\\n")'

@@ -164,3 +164,8 @@ def phrased(pieces: Sequence[Piece]) -> Texts:
     graph, shape = next((each.graph, each.shape) for each in pieces if isinstance(each, Texts))
     made = [piece(graph, each).id for each in pieces]
     return Texts(graph, graph.add("phrase", made, None, shape), shape)
+
+
+def lined(texts: Texts) -> Text:
+    """One text of a column of them, a line for each that is not empty."""
+    return Text(texts.graph, texts.graph.add("lines", [texts.id]))

@@ -2,16 +2,14 @@
 // this browser alone. Who has seen the answer first, by a link or a preset, gets no points for it.
 import { addressWith, kept } from "./state.js";
 
-const key = seed => `exam.${seed}`;
-
-export function resultOf(seed) {
-  try { return JSON.parse(kept.get(key(seed))); } catch { return null; }
+function resultOf(key) {
+  try { return JSON.parse(kept.get(key)); } catch { return null; }
 }
 
 export function bindPaper(view) {
   const box = view.$("[data-paper]");
   if (!box) return;
-  const { seed, done, points, most, draws } = JSON.parse(box.dataset.paper);
+  const { name, seed, done, points, most, draws } = JSON.parse(box.dataset.paper);
   const said = box.querySelector("[data-said]");
   box.hidden = false;
 
@@ -33,11 +31,11 @@ export function bindPaper(view) {
 
   let open = null;  // the paper that was last seen without its answer
   view.element.addEventListener("widget-shown", ({ detail: { state, readouts } }) => {
-    const paper = Number(state[seed]), handedIn = state[done] === "on";
+    const paper = Number(state[seed]), handedIn = state[done] === "on", key = `${name}.${paper}`;
     if (!handedIn) open = paper;
-    else if (!resultOf(paper)) kept.set(key(paper), JSON.stringify(open === paper
+    else if (!resultOf(key)) kept.set(key, JSON.stringify(open === paper
       ? { points: parseInt(readouts[points].text, 10), of: most, answers: state } : { points: 0, of: most, seen: true }));
-    const result = resultOf(paper);
+    const result = resultOf(key);
     const first = result?.seen ? "You saw this answer before you handed in: no points are kept."
       : result ? `Kept in this browser: ${result.points} of ${result.of}, your first hand-in.` : "";
     if (said.textContent !== first) said.textContent = first;

@@ -54,10 +54,13 @@ export function tableFile(parts, slug) {
   save(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }), `${slug}.csv`);
 }
 
-// Texts to take along, such as another program's settings: shown, copied or saved as a file.
+// Texts to take along, such as another program's settings: shown, copied or saved as a file. One without a word is not
+// there, and one that comes while a reader looks is opened.
 export function showDocuments(element, documents) {
   for (const [name, text] of Object.entries(documents)) {
-    const place = element.querySelector(`[data-document="${name}"] code`);
+    const box = element.querySelector(`[data-document="${name}"]`), place = box.querySelector("code");
+    if (box.hidden && text) box.open = true;
+    box.hidden = !text;
     if (place.textContent !== text) place.textContent = text;
   }
 }

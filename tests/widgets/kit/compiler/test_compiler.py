@@ -21,8 +21,8 @@ from widgets.kit.compiler.refusal import NotTranslatable
 from widgets.kit.compiler.sweeps import FEW
 from widgets.kit.compiler.symbols import control, lookup, merge, over
 from widgets.kit.controls import Choice, Number, Switch
-from widgets.kit.text import choose, phrase, select, show, show_in
-from widgets.kit.widget import Widget, compile_widget, hint, once, part, readout, regime
+from widgets.kit.text import choose, lines, phrase, select, show, show_in
+from widgets.kit.widget import Widget, compile_widget, document, hint, once, part, readout, regime
 
 RUN = """async ([source, states]) => {
   const helpers = await import("/assets/widget/numbers.js");
@@ -744,6 +744,24 @@ def test_a_negative_constant_keeps_its_distance(script):
     state = {"size": 2, "kind": 0, "on": 0}
     (shown,) = json.loads(script.evaluate(RUN, [compile_widget(Moved).function, [state]]))
     assert shown["parts"]["bars"]["left"] == moved(2)["y"] == 5
+
+
+class Written(Listed):
+    """A document of the same rows."""
+
+    @document("Rows", "rows.txt")
+    def rows(self):
+        rows = counted(self.size)
+        said = phrase("row {n}", n=show(rows["at"], "count"))
+        return f"{lines(choose(rows['kind'] == 1, said, ''))}!"
+
+
+def test_a_document_has_a_line_for_each_row_that_has_a_text(script):
+    states = [{"size": n, "kind": 0, "on": 0} for n in (1, 2, 6)]
+    shown = json.loads(script.evaluate(RUN, [compile_widget(Written).function, states]))
+    told = [page["documents"]["rows"] for page in shown]
+    assert told == ["!", "row 1!", "row 1\nrow 3\nrow 5!"]
+    assert told == [Written(size=n).shown()["documents"]["rows"] for n in (1, 2, 6)]
 
 
 def test_rows_end_with_the_algorithm_and_say_what_they_are(script):
