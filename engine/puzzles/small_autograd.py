@@ -156,7 +156,7 @@ def answered(function, leaves, text, factors):
         raise Slip(
             f"Of “{text}”: your code looks up {error}, and there is nothing yet. Walk back from the last call, and leave out a call whose "
             "result has no gradient; a leaf on which the result does not depend gets 0.0."
-        )
+        ) from None
     something(found, f"{FUNCTION}(…)")
     if not isinstance(found, dict):
         raise Slip(f"{FUNCTION}(…) must give a dictionary, leaf to gradient, and gave {shown(found)}.")
