@@ -1,10 +1,11 @@
 """The numbers of lesson 13, PyTorch internals."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 
-from engine.calibration import launch_costs, products
+from engine.calibration import launch_costs
 from engine.catalog import gpu, model, models
 from engine.catalog.hardware import Gpu
 from engine.mechanism import matmul, memory
@@ -38,11 +39,6 @@ def product_s(side: int) -> float:
     return dispatch.matmul_s(side, h100.bf16_flops_per_s, h100.hbm_bytes_per_s)
 
 
-def fitted_s(side: int) -> float:
-    """The same product, as fitted on measurements."""
-    return products.trained_product_s(side, side, side, 8.0, matmul.chip(h100).wide)[0]
-
-
 def step_s(ops: int, gpu_s: float, sync_every: int = 0) -> float:
     """A step of so many operators, each of so many seconds."""
     return dispatch.step_s(ops, issue_s, gpu_s, sync_every)
@@ -55,12 +51,52 @@ def on_h100(kind: str) -> list[IssuedOperator]:
 
 loops = on_h100("matmul")  # products timed on an H100
 sums = on_h100("add")  # additions timed there
-ran = profiles.measured("linear_step").lanes[1].events  # the kernels of a step recorded there
+CALLS = (  # the calls of the table
+    ("matmul", "matmul"),
+    ("linear_gelu", "linear, then GELU"),
+    ("layer_norm", "layer norm"),
+    ("attention", "attention, written out"),
+    ("sdpa", "attention, fused"),
+)
+
+
+def counted(call: str, autocast: str, mode: str) -> SimpleNamespace:
+    """Operators, visits and nodes of a recorded call."""
+    return SimpleNamespace(**traces.counts(call, autocast == "on", mode))
+
+
+SBH = 2048 * 12288  # s·b·h of the layer in the table
+COMPUTES = (  # what each kernel of the recorded step computes, in their order
+    "the product of the forward pass",
+    "adds up that product's parts",
+    "GELU",
+    "the sum that is the loss",
+    "writes the loss's gradient, a 1",
+    "GELU's gradient",
+    "the weight's gradient",
+    "the bias's gradient, a sum over rows",
+    "the update of weight and bias",
+)
+ran = profiles.measured("linear_step").lanes[1].events  # the kernels of a step recorded on an H100
+kernels_ran_s = sum(event.end_s - event.start_s for event in ran)  # how long all of them ran
+# each kernel: its name, at most two words of it long, what it computes, when it starts, how long it runs
+named_kernels = [
+    (event.name.split("_f32")[0], computes, event.start_s, event.end_s - event.start_s)
+    for event, computes in zip(ran, COMPUTES, strict=True)
+]
+eight_b_issue_s = 32 * traces.layer_operators("inference") * issue_s  # to issue Llama 3.1 8B's 32 layers
+# the arithmetic of 8,192 tokens of it at half of a B200's peak
+eight_b_arithmetic_s = 2 * 8.03e9 * 8192 / (0.5 * b200.bf16_flops_per_s)
 
 
 def checked_s(gpu_s: float, sync_every: int = 0) -> float:
     """The exercise's step."""
     return dispatch.step_s(ops=2000, issue_s=10e-6, gpu_s=gpu_s, sync_every=sync_every)
+
+
+def covering_product(on: Gpu) -> float:
+    """The side of a square product that lasts as long as its issue."""
+    return dispatch.covering_matmul(issue_s, on.bf16_flops_per_s)
 
 
 def covering_side(on: Gpu) -> float:
@@ -102,3 +138,4 @@ tokens_that_fill = np.sqrt((3 * 4096 / 64) ** 2 + h100.hbm_bytes / 128) - 3 * 40
 attention_kept_25k = traces.kept_bytes("attention", False, "grad", 25000, llama_8b)
 # how many times as fast a step of a thousand products of side 1,024 is on a GPU twice as fast
 faster_gpu_gains = dispatch.gain_of_faster_gpu(ops=1000, issue_s=issue_s, gpu_s=product_s(side=1024))
+no_shorter = 2 if faster_gpu_gains < 1.01 else 0  # the answer of the second prediction

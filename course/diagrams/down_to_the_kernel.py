@@ -1,32 +1,31 @@
-"""One call of PyTorch on its way to the GPU: what it passes, what each of them does and leaves, and how long
-the CPU and the GPU take for it."""
+"""The four ideas of PyTorch in one picture, as one call meets them: tensor, dispatcher, autograd, stream; and how
+long the CPU and the GPU take for it, as timed on an H100."""
 
 from __future__ import annotations
 
 from course.drawing.picture import Picture
-from engine import catalog
 from engine.base import units
-from engine.one_gpu import dispatch
+from engine.one_gpu import own_timings
 
-SIDE, GPU, MEASURED = 256, "h100-sxm", "dgxc"
+SIDE, GPU = 256, "H100"
 STATIONS = (
-    ("Python", "the binding makes C++ arguments of x and w"),
-    ("Autocast", "casts them to bf16, and calls again"),
-    ("Autograd", "makes a node of the backward graph, keeps x and w"),
+    ("tensor", "x: sizes and strides over bytes, and a set of keys"),
+    ("dispatcher", "runs the highest key first: Autocast casts, and calls again"),
+    ("autograd", "makes a node of the backward graph, keeps x and w"),
     ("CUDA", "allocates the result, chooses a kernel, launches it"),
 )
 HIGH, GAP = 24.0, 14.0
 
 
 def times_s() -> tuple[float, float]:
-    """Seconds that the CPU took to issue a product of this side, as measured, and the GPU takes to run it."""
-    gpu, measured = catalog.gpu(GPU), dispatch.cited()[MEASURED]
-    issue_s = measured["seconds"][measured["sides"].index(SIDE)]
-    return issue_s, float(dispatch.matmul_s(SIDE, gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s))
+    """Seconds that the CPU took to issue a product of this side, and the GPU to run it, as measured."""
+    [row] = [each for each in own_timings.launches("matmul") if (each.device, each.side) == (GPU, SIDE)]
+    return row.issue_s, row.kernel_s
 
 
 def draw(width: float) -> Picture:
     issue_s, run_s = times_s()
+    told = f"{SIDE} × {SIDE} by {SIDE} × {SIDE}, timed on an {GPU}"
     call = "torch.matmul(x, w)"
     cpu = f"on the CPU: {units.human(issue_s, 'seconds')}"
     gpu = f"on the GPU: {units.human(run_s, 'seconds')}"
@@ -48,12 +47,11 @@ def draw(width: float) -> Picture:
         picture.arrow((box / 2, y + HIGH), (box / 2, below))
         y = below
     last = y - GAP
-    picture.box(0, y, box, HIGH, "other-step", "queue", station="queue")
-    picture.paragraph(box + 12, y + 4, "the CPU goes on; the kernel waits for its turn", right - box - 12)
+    picture.box(0, y, box, HIGH, "other-step", "stream", station="stream")
+    picture.paragraph(box + 12, y + 4, "a queue: the CPU goes on, the kernel waits for its turn", right - box - 12)
     picture.arrow((box / 2, y + HIGH), (box / 2, y + HIGH + 2 * GAP))
     y += HIGH + 2 * GAP
     picture.box(0, y, box, HIGH, "compute", "kernel", station="kernel")
-    told = f"{SIDE} × {SIDE} by {SIDE} × {SIDE}, on an {catalog.gpu(GPU).name}"
     picture.text(box + 12, y + HIGH / 2, told, ink="ink-soft")
     if picture.wide:
         x, scale = width - 104, (last - first) / issue_s
@@ -65,5 +63,5 @@ def draw(width: float) -> Picture:
     else:
         picture.text(0, y + HIGH + 14, f"{cpu}; {gpu}")
     picture.tell(call, *(f"{name}: {does}" for name, does in STATIONS))
-    picture.tell("queue: the CPU goes on; the kernel waits for its turn", f"kernel: {told}", f"{cpu}; {gpu}")
+    picture.tell("stream: a queue: the CPU goes on, the kernel waits for its turn", f"kernel: {told}", f"{cpu}; {gpu}")
     return picture

@@ -16,6 +16,7 @@ from engine.executed import (
     pipeline_schedules,
     ranks,
     ranks_schedules,
+    reverse_mode,
     routing,
     tensor,
 )
@@ -44,6 +45,7 @@ from engine.puzzles import (
     route_tokens,
     save_often,
     shared_prefixes,
+    small_autograd,
     split_mlp,
     unequal_ring,
     zigzag_ring,
@@ -383,3 +385,23 @@ def test_a_readers_buckets_and_tiles_are_drawn_as_they_are_judged():
     assert [(int(row), int(column)) for row, column in found] == tiles
     short = tile_order.places(tall, wide, 1, own[:-1])  # of another product: groups of rows are drawn
     assert int(short["own"]) == 0 and int(short["column"][1]) == 1
+
+
+def test_the_engines_small_autograd_agrees_with_differences_and_with_the_solution():
+    """Central differences of each program without its hooks; then gradients and hooks of the solution."""
+    for leaves, text, factors in small_autograd.PROGRAMS:
+        calls = small_autograd.parsed(text)
+
+        def last(at, calls=calls):
+            values = dict(at)
+            for result, operator, inputs in calls:
+                values[result], _ = reverse_mode.called(operator, [values[name] for name in inputs])
+            return values[calls[-1][0]]
+
+        grads, _ = small_autograd.right(leaves, text, {})
+        for leaf in leaves:
+            up, down = (last(leaves | {leaf: leaves[leaf] + step}) for step in (1e-5, -1e-5))
+            assert grads[leaf] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-9)
+        found, seen = small_autograd.answered(function("small_autograd"), leaves, text, factors)
+        wanted, due = small_autograd.right(leaves, text, factors)
+        assert found == pytest.approx(wanted) and sorted(seen) == sorted(due)
