@@ -273,7 +273,7 @@ def find_needs(
                 forward_of[at] = number
             elif kind[number] == BESIDE:
                 forward_of[at] = number + 1  # a pair is done when its second block is done
-            elif kind[number] == BACKWARD or kind[number] == INPUT:  # noqa: SIM109 (programs know no tuple)
+            elif kind[number] == BACKWARD or kind[number] == INPUT:
                 backward_of[at] = number
     for number in range(len(kind)):
         here = place[number] * batches + batch[number]

@@ -1,15 +1,14 @@
-"""A pipeline's schedule placed by hand, pass by pass: what each stage may run next, which input a refused pass
-lacks, and the timetable, the memory and the critical path of what stands so far.
+"""A pipeline's schedule placed by hand, pass by pass: what each stage may run next, which input a refused
+pass lacks, and the timetable, the memory and the critical path of what stands so far.
 
 A stage's order is one number. Its digits, behind a leading 1, are the *slots* that were placed one after the
 other: for 1F1B, 0 is the next forward and 1 the next backward. Micro-batches come in order, so a slot names a
-pass. A pass starts as soon as its stage is free and its input has arrived; a schedule that is legal move by move
-can therefore never come to a standstill.
+pass. A pass starts as soon as its stage is free and its input has arrived; a schedule that is legal move by
+move can therefore never come to a standstill.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import check
@@ -38,6 +37,9 @@ SLOTS = [2, 4, 3, 3]  # forward, backward · the same for two chunks · forward 
 MOST_SLOTS, MOST_STAGES, MOST_PLACED = 4, 4, 100
 ROWS = MOST_STAGES * MOST_SLOTS
 MOST_GATHERS = 8  # of a stage in a step; an optimum needs three
+ROOM = (
+    4.0  # micro-batches whose activations a stage can hold: what the fullest of each published schedule holds
+)
 FORWARD_S, BACKWARD_S, GATHER_S = 0.02, 0.04, 0.01
 EMPTY = 1.0  # the order of a stage that has placed nothing
 MOST_CODE = 999_999_999_999.0  # twelve digits, all of which an address keeps
@@ -102,6 +104,15 @@ class Verdict(NamedTuple):
     missing: int  # the row of the hand, stage and slot, that would have to come first; NOWHERE if none
 
 
+class Strips(NamedTuple):
+    """Stretches of time in which a stage holds the same activations, as columns."""
+
+    stage: list[int]
+    from_s: list[float]
+    to_s: list[float]
+    batches: list[float]
+
+
 class Played(NamedTuple):
     """The timetable of orders, with all passes stage by stage."""
 
@@ -144,32 +155,37 @@ class Played(NamedTuple):
     passes=(),
     total_s=(),
     par_s=(),
-    room=(),
     idle=(),
     par_idle=(),
 )
 def placed_by_hand(
-    schedule: float, mode: float, stages: float, micro_batches: float, chunks: float, codes: list[float]
+    schedule: float,
+    mode: float,
+    stages: float,
+    micro_batches: float,
+    chunks: float,
+    room: float,
+    codes: list[float],
 ) -> dict[str, Any]:
     """What stands of a schedule, and what each stage could place next.
 
-    ``codes``: the order of each stage, as above. Whatever in an order cannot be placed, because its input is
-    never made or the stage has no room, is left out with all that follows it.
+    ``codes``: the order of each stage, as above; ``room``: the micro-batches whose activations a stage can
+    hold. Whatever in an order cannot be placed, because its input is never made or the stage has no room, is
+    left out with all that follows it.
 
     Returns one row per placed pass: its stage, kind, micro-batch, chunk, start and end, whether it is on the
-    critical path (the chain of passes, each of which waited for the one before, that ends last), and the stage's
-    order ``before`` it. ``hand_…``: one row for each slot of each stage: whether there is one, the pass that it
-    would place, why it cannot (MAY if it can), the row of what is missing, the stage's order with it, its start
-    and end, and whether the published schedule has it next. ``held_…``: how many micro-batches' activations a
-    stage holds, over time. ``held`` is the most, ``room`` what a stage can hold: as much as the fullest stage of
-    the published schedule. ``par_s`` is the step of that schedule; ``idle`` the share of the time up to the last
-    end in which a stage does not compute. A gather of weights takes its stage's time, and nothing has to arrive
-    for it. Leaves out messages' times, and the ReduceScatter of gradients.
+    critical path (the chain of passes, each of which waited for the one before, that ends last), and the
+    stage's order ``before`` it. ``hand_…``: one row for each slot of each stage: whether there is one, the
+    pass that it would place, why it cannot (MAY if it can), the row of what is missing, the stage's order
+    with it, its start and end, and whether the published schedule has it next. ``held_…``: how many
+    micro-batches' activations a stage holds, over time; ``held``: the most. ``par_s`` is the step of the
+    published schedule; ``idle`` the share of the time up to the last end in which a stage does not compute.
+    A gather of weights takes its stage's time, and nothing has to arrive for it. Leaves out messages, and the
+    ReduceScatter of gradients.
     """
     mode, stages, batches, chunks = int(mode), int(stages), int(micro_batches), int(chunks)
     par_orders = [published(int(schedule), mode, s, stages, batches, chunks) for s in range(stages)]
     par = played(par_orders, stages, batches, chunks)
-    room = most_of(par.held)
     line = empty_line(mode, stages, batches, chunks, room)
     orders, slots = [[] for _ in range(stages)], [digits(codes[s], SLOTS[mode]) for s in range(stages)]
     code, befores = full(MOST_STAGES, EMPTY), [[] for _ in range(stages)]
@@ -237,27 +253,9 @@ def placed_by_hand(
             hand_end_s[row] = hand_start_s[row] + takes_s(found.kind, chunks)
             hand_published[row] = 1 if slot == next_slot and found.why == MAY else 0
 
-    held_stage, held_from_s, held_to_s, held_batches = [], [], [], []
+    strips = Strips([], [], [], [])
     for s in range(stages):
-        level, since_s, first, last = 0.0, 0.0, now.begins[s], now.begins[s + 1] - 1
-        for number in range(first, last + 1):
-            kind = kind_of(now.work[number])
-            if kind == GATHER:
-                continue
-            at_s = now.start_s[number] if kind == FORWARD else now.end_s[number]
-            if level > 0 and at_s > since_s:
-                held_stage.append(s)
-                held_from_s.append(since_s)
-                held_to_s.append(at_s)
-                held_batches.append(level / chunks)
-            level += holds_more(kind)
-            level = level if level > 1e-9 else 0.0
-            since_s = at_s
-        if level > 0 and now.total_s > since_s:
-            held_stage.append(s)
-            held_from_s.append(since_s)
-            held_to_s.append(now.total_s)
-            held_batches.append(level / chunks)
+        add_strips(now, s, chunks, strips)
     each_s = batches * (FORWARD_S + BACKWARD_S)
     return {
         "stage": stage_of,
@@ -279,23 +277,22 @@ def placed_by_hand(
         "hand_start_s": hand_start_s,
         "hand_end_s": hand_end_s,
         "hand_published": hand_published,
-        "held_stage": held_stage,
-        "held_from_s": held_from_s,
-        "held_to_s": held_to_s,
-        "held_batches": held_batches,
+        "held_stage": strips.stage,
+        "held_from_s": strips.from_s,
+        "held_to_s": strips.to_s,
+        "held_batches": strips.batches,
         "held": now.held,
         "code": code,
         "placed": count - sum_of_counts(line.gathers),
         "passes": stages * batches * chunks * (3 if mode == SPLIT else 2),
         "total_s": now.total_s,
         "par_s": par.total_s,
-        "room": room,
         "idle": 1 - compute_s / (stages * now.total_s) if now.total_s > 0 else 0.0,
         "par_idle": 1 - each_s / par.total_s,
     }
 
 
-# -- what may be placed ----------------------------------------------------------------------------------------
+# -- what may be placed --------------------------------------------------------------------------------------
 def empty_line(mode: int, stages: int, batches: int, chunks: int, room: float) -> Line:
     """A pipeline that has placed nothing."""
     places = stages * chunks
@@ -441,7 +438,7 @@ def take(line: Line, stage: int, found: Verdict) -> None:
         line.backwards[place] += 1
 
 
-# -- the timetable ---------------------------------------------------------------------------------------------
+# -- the timetable -------------------------------------------------------------------------------------------
 def takes_s(kind: int, chunks: int) -> float:
     """The time of a pass through one chunk of a stage."""
     if kind == GATHER:
@@ -482,17 +479,42 @@ def mark_critical(now: Played, critical: list[float]) -> None:
         at = now.waits_for[at]
 
 
+def add_strips(now: Played, stage: int, chunks: int, strips: Strips) -> None:
+    """Record how many micro-batches' activations a stage holds over time, up to the last end of all."""
+    level, since_s = 0.0, 0.0
+    for number in range(now.begins[stage], now.begins[stage + 1]):
+        kind = kind_of(now.work[number])
+        if kind == GATHER:
+            continue
+        at_s = now.start_s[number] if kind == FORWARD else now.end_s[number]
+        if level > 0 and at_s > since_s:
+            put_strip(strips, stage, since_s, at_s, level / chunks)
+        level += holds_more(kind)
+        level = level if level > 1e-9 else 0.0
+        since_s = at_s
+    if level > 0 and now.total_s > since_s:
+        put_strip(strips, stage, since_s, now.total_s, level / chunks)
+
+
+def put_strip(strips: Strips, stage: int, from_s: float, to_s: float, batches: float) -> None:
+    """Append a stretch."""
+    strips.stage.append(stage)
+    strips.from_s.append(from_s)
+    strips.to_s.append(to_s)
+    strips.batches.append(batches)
+
+
 def holds_more(kind: int) -> float:
     """How many more chunks' activations a stage holds after a pass of this kind."""
     if kind == FORWARD:
         return 1.0
-    return -1.0 if kind == BACKWARD else KEPT_FOR_WEIGHTS - 1 if kind == INPUT else -KEPT_FOR_WEIGHTS  # noqa: SIM109
+    return -1.0 if kind == BACKWARD else KEPT_FOR_WEIGHTS - 1 if kind == INPUT else -KEPT_FOR_WEIGHTS
 
 
-# -- what is published -----------------------------------------------------------------------------------------
+# -- what is published ---------------------------------------------------------------------------------------
 def published(schedule: int, mode: int, stage: int, stages: int, batches: int, chunks: int) -> list[int]:
-    """A stage's passes in the published order. Where weights are sharded, a gather comes before the first pass
-    of each run through one chunk, as in a breadth-first pipeline (arXiv:2211.05953)."""
+    """A stage's passes in the published order. Where weights are sharded, a gather comes before the first
+    pass of each run through one chunk, as in a breadth-first pipeline (arXiv:2211.05953)."""
     work, found = [], []
     order(work, schedule, stage, stages, batches, chunks)
     has, gathers = NOWHERE, 0
@@ -516,14 +538,6 @@ def published_slot(par: list[int], mine: list[int], mode: int, stages: int) -> i
     return slot_of(mode, kind_of(work), place_of(work) // stages)
 
 
-def most_of(held: list[float]) -> float:
-    """The largest of these."""
-    most = 0.0
-    for s in range(len(held)):
-        most = max(most, held[s])
-    return most
-
-
 def sum_of_counts(counts: list[int]) -> int:
     """The sum of these."""
     total = 0
@@ -532,7 +546,7 @@ def sum_of_counts(counts: list[int]) -> int:
     return total
 
 
-# -- with names, for tests and other tools ---------------------------------------------------------------------
+# -- with names, for tests and other tools -------------------------------------------------------------------
 def level(key: str) -> ByHand:
     """A task by its key."""
     check.one_of([each.key for each in LEVELS], key=key)
@@ -558,9 +572,9 @@ def published_orders(key: str) -> list[str]:
     return found
 
 
-def by_level(key: str, orders: list[str]) -> dict[str, np.ndarray]:
+def by_level(key: str, orders: list[str], room: float = ROOM) -> dict[str, np.ndarray]:
     """``placed_by_hand`` for a task by key."""
     task = level(key)
     return placed_by_hand(
-        task.schedule, task.mode, task.stages, task.micro_batches, task.chunks, codes_of(key, orders)
+        task.schedule, task.mode, task.stages, task.micro_batches, task.chunks, room, codes_of(key, orders)
     )

@@ -1,5 +1,6 @@
-"""Schedules placed by hand: sums that were worked out with a pencil, each rule, and the engine's own schedules
-placed one pass after the other. A forward takes 20 ms, a backward 40, each of its halves 20, a gather 10."""
+"""Schedules placed by hand: sums that were worked out with a pencil, each rule, and the engine's own
+schedules placed one pass after the other. A forward takes 20 ms, a backward 40, each of its halves 20, a
+gather 10."""
 
 import itertools
 import random
@@ -22,6 +23,7 @@ from engine.executed.placed_by_hand import (
     NO_ROOM,
     NO_WEIGHTS,
     NONE_LEFT,
+    ROOM,
     by_level,
     codes_of,
     placed_by_hand,
@@ -47,7 +49,7 @@ def missing(found, stage, slot):
     return divmod(int(found["hand_missing"][stage * MOST_SLOTS + slot]), MOST_SLOTS)
 
 
-# -- by hand ---------------------------------------------------------------------------------------------------
+# -- by hand -------------------------------------------------------------------------------------------------
 def test_two_micro_batches_go_down_the_line():
     """F1 on stages 1 to 4 at 0, 20, 40, 60 ms; stage 1's F2 at 20; then B1 on stage 4 from 80 to 120 ms."""
     found = by_level("1f1b", [F + F, F, F, F + B])
@@ -65,7 +67,7 @@ def test_two_micro_batches_go_down_the_line():
 
 
 def test_the_critical_path_leads_from_the_last_end_to_the_start():
-    """B1 on stage 4 waited for F1 there, that for stage 3, and so on up to stage 1; its F2 is on no such path."""
+    """B1 on stage 4 waited for F1 there, that for stage 3, and so on up to stage 1; F2 is on no such path."""
     found = by_level("1f1b", [F + F, F, F, F + B])
     assert [row[1:] for row in rows(found, "critical", "stage", "batch") if row[0]] == [
         (0, 0),
@@ -96,7 +98,7 @@ def test_an_order_is_its_slots_behind_a_one():
     assert found["hand_code"][:2].tolist() == [8, 9] and found["before"][:3].tolist() == [1, 2, 1]
 
 
-# -- the rules -------------------------------------------------------------------------------------------------
+# -- the rules -----------------------------------------------------------------------------------------------
 def test_a_forward_needs_the_forward_of_the_stage_before():
     found = by_level("1f1b", NOTHING)
     assert why(found, 0, 0) == MAY and [why(found, s, 0) for s in (1, 2, 3)] == [NO_FORWARD] * 3
@@ -117,7 +119,7 @@ def test_the_last_stage_needs_its_own_forward():
 
 def test_a_stage_has_room_for_as_much_as_1f1bs_first():
     found = by_level("1f1b", [F * 4, "", "", ""])
-    assert found["room"] == 4 and why(found, 0, 0) == NO_ROOM and missing(found, 0, 0) == (0, 1)
+    assert why(found, 0, 0) == NO_ROOM and missing(found, 0, 0) == (0, 1)
     assert why(by_level("1f1b", [F * 4 + B, F + B, F + B, F + B]), 0, 0) == MAY
 
 
@@ -173,7 +175,7 @@ def test_nothing_is_left_when_all_is_placed():
     assert found["placed"] == found["passes"] == 64
 
 
-# -- par -------------------------------------------------------------------------------------------------------
+# -- par -----------------------------------------------------------------------------------------------------
 PAR = {  # by hand, in forwards of 20 ms: 1F1B (8 + 3)·3; interleaved (2·4 + 3)/2·3; ZB-H1 8·3 + 3·(1 + 2 − 2)
     "1f1b": 0.66,
     "interleaved": 0.33,
@@ -187,7 +189,7 @@ def test_the_published_orders_reach_par(key):
     assert found["placed"] == found["passes"] and found["total_s"] == pytest.approx(found["par_s"])
     assert found["total_s"] == pytest.approx(PAR.get(key, found["par_s"]))
     assert found["idle"] == pytest.approx(found["par_idle"])
-    assert max(found["held"]) == found["room"] == 4
+    assert max(found["held"]) == ROOM
 
 
 @pytest.mark.parametrize("key", ["1f1b", "interleaved", "zb-h1"])
@@ -201,9 +203,9 @@ def test_the_timetable_is_that_of_the_executed_schedule(key):
 
 
 def test_par_of_the_level_with_gathers():
-    """Follow stage 4: its first input comes at 10 + 3·10 = 40 ms, four forwards end at 80, the second chunk's first
-    input comes at 90. Four forwards of 10 and backwards of 20 in turn end at 210; a gather, four backwards: 300. The
-    last of them still goes up three stages: 360 ms."""
+    """Follow stage 4: its first input comes at 10 + 3·10 = 40 ms, four forwards end at 80, the second chunk's
+    first input comes at 90. Four forwards of 10 and backwards of 20 in turn end at 210; a gather, four
+    backwards: 300. The last of them still goes up three stages: 360 ms."""
     found = by_level("fsdp", published_orders("fsdp"))
     assert [order.count("2") for order in published_orders("fsdp")] == [3, 3, 3, 3]
     assert found["par_s"] == pytest.approx(0.36)
@@ -216,14 +218,14 @@ def test_gpipes_haste_is_not_par():
     assert found["placed"] == 64 and found["total_s"] > found["par_s"]
 
 
-# -- whatever a reader does --------------------------------------------------------------------------------------
+# -- whatever a reader does ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("seed", range(3))
 def test_any_legal_moves_lead_on(key, seed):
-    """Random legal moves end with everything placed (or, with sharded weights, out of gathers): no position is a
-    dead end, and what a move says of its pass is what is then drawn."""
+    """Random legal moves end with everything placed (or, with sharded weights, out of gathers): no position
+    is a dead end, and what a move says of its pass is what is then drawn."""
     choice, task = random.Random(seed), by_hand.level(key)
-    fields = task.schedule, task.mode, task.stages, task.micro_batches, task.chunks
+    fields = task.schedule, task.mode, task.stages, task.micro_batches, task.chunks, ROOM
     codes = [1.0] * 4
     for _ in itertools.count():
         found = placed_by_hand(*fields, codes)
@@ -240,7 +242,7 @@ def test_any_legal_moves_lead_on(key, seed):
         assert (stage, kind, batch, start_s, end_s) in rows(
             then, "stage", "kind", "batch", "start_s", "end_s"
         )
-    assert np.all(found["held"] <= found["room"] + 1e-9)
+    assert np.all(found["held"] <= ROOM + 1e-9)
     if key != "fsdp":
         assert found["placed"] == found["passes"] and found["total_s"] >= found["par_s"] - 1e-9
 

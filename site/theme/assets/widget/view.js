@@ -11,7 +11,7 @@ import { boundToThePage } from "./leftovers.js";
 import { skipWork } from "./skip.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
-import { bindCarry, bindDrag, bindTaps } from "./hands.js";
+import { bindCarry, bindDrag, bindPress, bindTaps } from "./hands.js";
 import { bindHold } from "./hold.js";
 import { keepHeight } from "./headline.js";
 import { bindHints } from "./hint.js";
@@ -208,11 +208,11 @@ export class View {
     this.update(settled);
   }
 
-  // Bits that a reader turned were those of one pattern: a move of any other control gives another. A switch may be about the
-  // value of one control, and goes off with it.
+  // Bits that a reader turned were those of one pattern: a move of any other control gives another. A switch or a number may be
+  // about the value of one control, and goes back with it.
   untouched(changes) {
     const over = ({ kind, until }) => kind === "bits" || until in changes;
-    return Object.fromEntries(this.controls.filter(over).map(({ name }) => [name, 0]));
+    return Object.fromEntries(this.controls.filter(over).map(({ name, kind }) => [name, kind === "number" ? this.defaults[name] : 0]));
   }
 
   // A preset is pressed while the widget stands in just its state; an animation's position counts only between presets that
@@ -465,6 +465,7 @@ export class View {
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
     bindCarry(this);
+    bindPress(this);
     bindHints(this);
     bindActions(this);
     bindDocuments(this.element);
