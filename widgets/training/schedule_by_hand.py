@@ -1,7 +1,7 @@
 """A pipeline's schedule, built by hand: take the next pass of a stage, place it, and see what it held up.
 
-It is a figure beside ``pipeline_timeline`` and not a mode of it, because it has another state: the order of each
-stage, and not the dozen settings of a schedule that is published. A link to it holds a position, as a link to a
+It is a figure beside ``pipeline_timeline`` and not a mode of it, because it has another state: the order of
+each stage, and not the dozen settings of a published schedule. A link to it holds a position, as a link to a
 chess problem does. What the two show of a schedule, timetable and memory, comes from the same functions.
 """
 
@@ -12,7 +12,6 @@ from engine.executed.placed_by_hand import (
     BACKWARD_S,
     CHUNKED,
     EMPTY,
-    GATHER_S,
     LEVELS,
     MAY,
     MOST_CODE,
@@ -39,7 +38,7 @@ EVERY = ("level", "room", *STAGES)
 HAND = np.arange(float(ROWS))
 HAND_STAGE, HAND_SLOT = np.floor(HAND / MOST_SLOTS), HAND % MOST_SLOTS
 
-# A lane from its top: the passes, and below them what the stage holds. Beside it are the buttons, in two rows.
+# A lane from its top: the passes, and below them what the stage holds. Beside it are buttons, in two rows.
 PASSES, STRIP = (0.05, 0.66), (0.72, 0.95)
 UPPER, LOWER = (0.03, 0.49), (0.51, 0.97)
 BUTTONS, BUTTONS_END, BETWEEN = 1.05, 1.49, 0.008
@@ -65,18 +64,32 @@ KEY = [
     ("critical path", "critical", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
 ]
 HOW = (
-    "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can start. "
-    "A dashed one lacks something: press it to hear what."
+    "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can "
+    "start. A dashed one lacks something: press it to hear what."
 )
 TASK = [
-    "Each of eight micro-batches goes down the four stages in forwards (F) and comes up again in backwards (B), "
-    "which take twice as long. Begin with F1 of stage 1.",
-    "Each stage now has two chunks of layers. A micro-batch goes down the stages through their first chunks, F1, "
-    "down once more through their second, F1′, and back the same way.",
-    "The backward is cut in two. I makes the gradient that the stage above waits for; W, the gradient of the "
-    "weights, nobody waits for, but until it is made it holds its activations.",
-    "Weights are sharded as well. A stage keeps those of one chunk at a time, and has to gather them (G) before "
-    "a pass through it, at most eight times in a step.",
+    (
+        "Each of eight micro-batches goes down the four stages in forwards (F) and comes up again in "
+        "backwards (B), which take twice as long. Begin with F1 of stage 1."
+    ),
+    (
+        "Each stage now has two chunks of layers. A micro-batch goes down the stages through their first "
+        "chunks, F1, down once more through their second, F1′, and back the same way."
+    ),
+    (
+        "The backward is cut in two. I makes the gradient that the stage above waits for; W, the gradient "
+        "of the weights, nobody waits for, but until it is made it holds its activations."
+    ),
+    (
+        "Weights are sharded as well. A stage keeps those of one chunk at a time, and has to gather them "
+        "(G) before a pass through it, at most eight times in a step."
+    ),
+]
+NEXT = [
+    "Next, build it interleaved; or open this as code, and find the rule that places these passes.",
+    "Next, build ZB-H1, whose backward comes in two halves.",
+    "Next, build FSDP × PP, where weights have to be gathered.",
+    "That was the last of the four.",
 ]
 KEEN = [
     "Whenever a backward can run, run it: it frees room, and the stages above wait for it.",
@@ -86,14 +99,20 @@ KEEN = [
 ]
 WHY = [  # a pass cannot be placed, in the order of placed_by_hand
     "Stage {here} has placed all of these.",
-    "{name} on stage {here} needs the output of the stage that the micro-batch comes from: that forward is not "
-    "placed.",
-    "{name} on stage {here} needs the gradient that comes back with this micro-batch from the stage behind: that "
-    "backward is not placed.",
+    (
+        "{name} on stage {here} needs the output of the stage that the micro-batch comes from: that "
+        "forward is not placed."
+    ),
+    (
+        "{name} on stage {here} needs the gradient that comes back with this micro-batch from the stage "
+        "behind: that backward is not placed."
+    ),
     "{name} on stage {here} starts from the micro-batch’s loss, which its forward on this stage makes first.",
     "{name} on stage {here} needs the output’s gradient, which comes with {input} on this stage.",
-    "{name} finds no room on stage {here}, which holds as many activations as it can. Something has to be freed "
-    "first.",
+    (
+        "{name} finds no room on stage {here}, which holds as many activations as it can. Something has to "
+        "be freed first."
+    ),
     "{name} needs weights that stage {here} does not have: gather them first.",
     "Stage {here} has gathered eight times in this step already. Take passes back, and gather less often.",
 ]
@@ -173,8 +192,8 @@ class ScheduleByHand(Widget):
     }
     tour = (
         Step(
-            "A micro-batch goes down the stages in forwards, which take {forward_time} each. Four are on their "
-            "way, and every stage has placed what it could.",
+            "A micro-batch goes down the stages in forwards, which take {forward_time} each. Four are on "
+            "their way, and every stage has placed what it could.",
             started("1f1b", 4, 3, 2, 1),
             "blocks",
         ),
@@ -185,24 +204,25 @@ class ScheduleByHand(Widget):
             "memory",
         ),
         Step(
-            "From now on each stage runs a backward and a forward in turn. Outlined is the chain of passes of "
-            "which each waited for the one before: it makes the step as long as it is.",
+            "From now on each stage runs a backward and a forward in turn. Outlined is the chain of passes "
+            "of which each waited for the one before: it makes the step as long as it is.",
             started("1f1b", 9, 8, 8, 8),
             "critical",
         ),
         Step(
-            "The whole of 1F1B takes {so_far}. No order of these passes is shorter without more chunks or split "
-            "backwards.",
+            "The whole of 1F1B takes {so_far}. No order of these passes is shorter without more chunks or "
+            "split backwards.",
             started("1f1b", 16, 16, 16, 16),
         ),
     )
     assumptions = (
-        "A forward of a stage takes 20 ms, a backward 40 ms, a gather of a chunk’s weights 10 ms; messages take no "
-        "time. A pass starts when its stage is free and its input has arrived. Micro-batches go in order. Par is "
-        "the published schedule, run with the same times. In the last level a stage has the full weights of one "
-        "chunk at a time and gathers nothing while it computes; par gathers as a breadth-first pipeline does "
-        "(arXiv:2211.05953), and the ReduceScatter of gradients is left out. An input gradient leaves 32/34 of the "
-        "activations to its weight gradient (arXiv:2401.10241, Table 1)."
+        "A forward of a stage takes 20 ms, a backward 40 ms, a gather of a chunk’s weights 10 ms; messages "
+        "take no time. A pass starts when its stage is free and its input has arrived. Micro-batches go in "
+        "order. Par is the published schedule, run with the same times. In the last level a stage has the "
+        "full weights of one chunk at a time and gathers nothing while it computes; par gathers as a "
+        "breadth-first pipeline does (arXiv:2211.05953), and the ReduceScatter of gradients is left out. "
+        "An input gradient leaves 32/34 of the activations to its weight gradient (arXiv:2401.10241, Table "
+        "1)."
     )
     formula = (
         "$$\\text{start}(x) = \\max\\bigl(\\text{end}(\\text{the pass before on its stage}),\\ "
@@ -243,7 +263,7 @@ class ScheduleByHand(Widget):
 
     def of_tried(self, column):
         """A column of the hand in the row of the refused move."""
-        return np.sum(np.where(HAND + 1 == self.tried, self.found()[f"hand_{column}"], 0.0))
+        return np.sum(np.where(self.tried == HAND + 1, self.found()[f"hand_{column}"], 0.0))
 
     @staticmethod
     def look(kind, chunk):
@@ -291,6 +311,14 @@ class ScheduleByHand(Widget):
         code = self.found()["code"]
         return {f"sets_{name}": np.where(stage == s, order, code[s]) for s, name in enumerate(STAGES)}
 
+    def entries(self):
+        """The passes as the puzzle *beat 1F1B* has them, in which no stage has chunks."""
+        found = self.found()
+        number = show(found["batch"], "count")
+        forms = ['("F", {i})', '("I", {i}), ("W", {i})', '("I", {i})', '("W", {i})', "{i}", "{i}"]
+        entry = select(found["kind"], [phrase(form, i=number) for form in forms])
+        return select(np.where(self.level.chunks > 1, 0.0, 1.0) + 0.0 * found["kind"], ["", entry])
+
     @part(*EVERY)
     def blocks(self):
         found = self.found()
@@ -301,6 +329,7 @@ class ScheduleByHand(Widget):
             "stage": found["stage"] + 1,
             "pass": select(found["kind"], LETTERS),
             "micro_batch": found["batch"] + 1,
+            "entry": self.entries(),
             "start_s": found["start_s"],
             "end_s": found["end_s"],
             "left": left,
@@ -321,7 +350,8 @@ class ScheduleByHand(Widget):
     def of_a_block(self):
         found = self.found()
         return phrase(
-            "{kind} {name} on stage {stage}: {start} to {end}{critical}\npress to take it back, with what needs it",
+            "{kind} {name} on stage {stage}: {start} to {end}{critical}\n"
+            "press to take it back, with what needs it",
             kind=select(found["kind"], NAMES),
             name=self.named(found["kind"], found["batch"], found["chunk"]),
             stage=show(found["stage"] + 1, "count"),
@@ -376,12 +406,12 @@ class ScheduleByHand(Widget):
             "sets_tried": 0.0 * HAND,
         }
 
-    @part("level", "room", *STAGES, "coach", "tried")
+    @part("level", "room", *STAGES, "coach", "tried", shown=False)
     def hand(self):
         """The buttons: the next passes of each stage."""
         found = self.found()
         upper = np.where(self.level.mode == CHUNKED, 2.0, 1.0)  # slots in the upper row, the others below
-        below = HAND_SLOT >= upper
+        below = upper <= HAND_SLOT
         in_row = np.where(self.level.mode == 0, 1.0, np.where(below | (self.level.mode == CHUNKED), 2.0, 1.0))
         place = np.where(below, HAND_SLOT - upper, HAND_SLOT)
         wide = (BUTTONS_END - BUTTONS) / in_row
@@ -393,8 +423,8 @@ class ScheduleByHand(Widget):
         )
         look = self.look(found["hand_kind"], found["hand_chunk"])
         may, left_over = self.may() & there, there & (found["hand_why"] != NONE_LEFT)
-        lacking = self.is_refused() & (HAND == self.of_tried("missing"))
-        asked = self.is_refused() & (HAND + 1 == self.tried)
+        lacking = self.is_refused() & (self.of_tried("missing") == HAND)
+        asked = self.is_refused() & (self.tried == HAND + 1)
         moves = self.to_position(found["hand_stage"], found["hand_code"])
         return {
             "stage": found["hand_stage"] + 1,
@@ -595,9 +625,11 @@ class ScheduleByHand(Widget):
     def behind(self):
         found = self.found()
         return self.is_complete() & ~self.is_par(), (
-            f"All is placed and every move was legal, and yet a step takes {show(found['total_s'], 'seconds')}, "
-            f"where {self.level.name} takes {show(found['par_s'], 'seconds')}. The outlined passes are why: each of them "
-            f"waited for the one before. {select(self.index(), KEEN)} Press a pass to take it back, with all that needs it."
+            "All is placed and every move was legal, and yet a step takes "
+            f"{show(found['total_s'], 'seconds')}, where {self.level.name} takes "
+            f"{show(found['par_s'], 'seconds')}. The outlined passes are why: each of them waited for the "
+            f"one before. {select(self.index(), KEEN)} Press a pass to take it back, with all that needs "
+            "it."
         )
 
     @regime()
@@ -608,7 +640,7 @@ class ScheduleByHand(Widget):
             f"{choose(beaten, 'Shorter than', 'As short as')} {self.level.name}: all "
             f"{show(found['passes'], 'count')} passes in {show(found['total_s'], 'seconds')}, with "
             f"{show(found['idle'], 'percent')} of the stages’ time not spent computing. "
-            f"{select(self.index(), ['Next, choose another one to build; or open this as code, and let a rule place the passes.', 'Next, ZB-H1: the backward comes in two halves.', 'Next, FSDP × PP: weights have to be gathered.', 'That was the last one.'])}"
+            f"{select(self.index(), NEXT)}"
         )
 
     @regime()
@@ -625,11 +657,13 @@ class ScheduleByHand(Widget):
         found = self.found()
         so_far = (
             f"{show(found['placed'], 'count')} of {show(found['passes'], 'count')} passes are placed, in "
-            f"{show(found['total_s'], 'seconds')}; {self.level.name} needs {show(found['par_s'], 'seconds')} for all."
+            f"{show(found['total_s'], 'seconds')}; {self.level.name} needs "
+            f"{show(found['par_s'], 'seconds')} for all."
         )
         whole = (
             f"All {show(found['passes'], 'count')} passes take {show(found['total_s'], 'seconds')}, "
-            f"{choose(self.is_par(), 'no more than', 'and')} {self.level.name} {show(found['par_s'], 'seconds')}."
+            f"{choose(self.is_par(), 'no more than', 'and')} {self.level.name} "
+            f"{show(found['par_s'], 'seconds')}."
         )
         return choose(self.is_complete(), whole, so_far)
 

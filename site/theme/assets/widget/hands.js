@@ -61,7 +61,8 @@ export function bindCarry(view) {
 }
 
 // Where the hand presses, or Enter (walk.js), the controls get what the row's columns `sets_…` say. Each press can be taken back.
-const SETS = "sets_", STILL_PX = 10;
+export const SETS = "sets_";
+const STILL_PX = 10;
 
 export function bindPress(view) {
   if (!view.press.length) return;

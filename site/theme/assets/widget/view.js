@@ -11,13 +11,14 @@ import { boundToThePage } from "./leftovers.js";
 import { skipWork } from "./skip.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
-import { bindCarry, bindDrag, bindPress, bindTaps } from "./hands.js";
+import { bindCarry, bindDrag, bindPress, bindTaps, SETS } from "./hands.js";
 import { bindHold } from "./hold.js";
 import { keepHeight } from "./headline.js";
 import { bindHints } from "./hint.js";
 import { bindEmbed, isEmbedded, ownPage } from "./embed.js";
 import { bindPresent } from "./present.js";
 import { bindPaper } from "./paper.js";
+import { bindOpens } from "./opens.js";
 import { bindTour } from "./tour.js";
 import { dotsAsGiven, keepDots, keptDots, rowsSeen } from "./measured.js";
 import { linked } from "./lessons.js";
@@ -347,7 +348,8 @@ export class View {
   // What the data drawer and the CSV give: the parts that say something, not the places where they are drawn.
   readable() {
     const parts = Object.entries(this.shown.parts).filter(([name]) => !this.geometry.includes(name));
-    return Object.fromEntries(parts.map(([name, columns]) => [name, this.measuredParts.includes(name) ? rowsSeen(columns) : columns]));
+    const told = columns => Object.fromEntries(Object.entries(columns).filter(([name]) => !name.startsWith(SETS)));
+    return Object.fromEntries(parts.map(([name, columns]) => [name, this.measuredParts.includes(name) ? rowsSeen(columns) : told(columns)]));
   }
 
   showPart(name, columns) {
@@ -473,6 +475,7 @@ export class View {
     bindEmbed(this);
     bindPresent(this);
     bindPaper(this);
+    bindOpens(this);
     bindTour(this);
     this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
     this.element.addEventListener("widget-give", event => this.give(event.detail));
