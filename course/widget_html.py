@@ -14,6 +14,7 @@ from markdown import Markdown
 from markupsafe import Markup
 
 from course import numbers
+from engine import puzzles
 from engine.base import units
 from widgets.kit import guide
 from widgets.kit.page import module
@@ -91,6 +92,16 @@ def _folded_on_a_phone(cls: type[Widget]) -> int:
     return sum(each.kind != "player" and not each.under_plot for each in cls.controls().values()) - 1
 
 
+def _opens(cls: type[Widget]) -> dict[str, str] | None:
+    """What the page needs to open a part of the widget as code in a puzzle."""
+    if cls.opens is None:
+        return None
+    name, part = cls.opens
+    puzzle = puzzles.puzzle(name)
+    about = {"title": puzzle.TITLE, "lesson": puzzle.LESSON, "code": puzzle.PLACED}
+    return {"puzzle": name, "part": part, **about}
+
+
 def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) -> Markup:
     """The widget's ``<figure>`` in its current state; its title is a heading of this level."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
@@ -120,6 +131,7 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
             others=_folded_on_a_phone(cls),
             height=module.height(cls),
             tour=guide.tour(cls),
+            opens=_opens(cls),
             readouts=[
                 each for each in readouts if not (said[each[0]].readout_given or said[each[0]].readout_rest)
             ],

@@ -21,6 +21,7 @@ from engine.mechanism.pipeline_orders import (
     DUALPIPE,
     DUALPIPE_V,
     FORWARD,
+    GATHER,
     INPUT,
     INTERLEAVED,
     WEIGHT,
@@ -262,7 +263,7 @@ def find_needs(
 ) -> None:
     """Record the stage of each block and the block that it depends on. A forward needs the forward at the
     place before; a backward needs the backward at the place after or, at the last place, the forward there; a
-    weight gradient needs its input gradient."""
+    weight gradient needs its input gradient; a gather needs nothing."""
     forward_of, backward_of = full(places * batches, NOTHING), full(places * batches, NOTHING)
     for stage in range(len(begins) - 1):
         for number in range(begins[stage], begins[stage + 1]):
@@ -272,10 +273,12 @@ def find_needs(
                 forward_of[at] = number
             elif kind[number] == BESIDE:
                 forward_of[at] = number + 1  # a pair is done when its second block is done
-            elif kind[number] != WEIGHT:
+            elif kind[number] == BACKWARD or kind[number] == INPUT:
                 backward_of[at] = number
     for number in range(len(kind)):
         here = place[number] * batches + batch[number]
+        if kind[number] == GATHER:
+            continue
         if kind[number] == WEIGHT:
             needs[number] = [backward_of[here]]
         elif kind[number] == BACKWARD or kind[number] == INPUT:
@@ -307,6 +310,8 @@ def most_held(kind: list[int], first: int, last: int, chunks: int) -> float:
     gradient."""
     whole, kept, most = 0, 0, 0
     for number in range(first, last + 1):
+        if kind[number] == GATHER:
+            continue
         if kind[number] == WEIGHT:
             kept -= 1
         elif kind[number] == FORWARD or kind[number] == BESIDE:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 FORWARD, BACKWARD, INPUT, WEIGHT, BESIDE = (0, 1, 2, 3, 4)  # BESIDE: a forward that overlaps the next block
+GATHER = 5  # no pass: the weights of a chunk are fetched (placed_by_hand.py)
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, DUALPIPE, ZB_V, DUALPIPE_V = 0, 1, 2, 3, 4, 5, 6, 7
 KINDS, PLACES = 8, 64
 

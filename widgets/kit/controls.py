@@ -91,7 +91,9 @@ class Number(Control, param.Number):
         help: str = "",
         slider: bool = True,
         only: str = "",
+        until: str = "",
     ) -> None:
+        self.until = until  # a control that puts this one back to its default when it is moved on the page
         self.family, self.log, self.whole, self.more, self.help = family, log, whole, more, help
         self.slider = slider  # without a slider the number is only typed: it is a name, not a quantity
         self.only = only  # what the stops are ("a power of two"), if nothing between them may be typed
@@ -163,6 +165,7 @@ class Number(Control, param.Number):
             "high": high,
             "whole": self.whole,
             **({"only": self.only} if self.only else {}),
+            **({"until": self.until} if self.until else {}),
             "grid": self.grid.tolist(),
             "default": float(self.default),
         }

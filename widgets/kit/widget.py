@@ -184,6 +184,10 @@ class Widget(Viewer):
     ] = {}  # {part: choice control}: a click picks the nearest point, or column if the part has no y
     # {part: (number control, number control)}: a mark that is dragged onto another sets both to their rows
     carry: dict[str, tuple[str, str]] = {}
+    # parts whose marks are pressed, with a pointer, a finger or Enter: each sets the controls that the part's
+    # columns name, ``sets_stage_1`` the control ``stage_1``
+    press: tuple[str, ...] = ()
+    opens: tuple[str, str] | None = None  # (puzzle, part): the part's orders can be opened there as code
     lights: dict[str, Any] = {}  # name -> Light: what a sentence can highlight besides each part (guide.py)
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
 

@@ -128,6 +128,7 @@ def _module(cls: type[Widget], compiled: Compiled, numbers: bytes) -> str:
         "drag": cls.drag,
         "tap": cls.tap,
         "carry": cls.carry,
+        "press": cls.press,
         "inPage": cls.in_page,
         "picture": _with_ids_of_its_own(cls.slug(), serialize_json(_picture(cls)[0])),
         "lights": {name: list(light.marks) for name, light in cls.lights.items()},

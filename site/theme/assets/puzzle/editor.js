@@ -15,6 +15,23 @@ export async function bindEditor(puzzle, event) {
   if (event?.type === "click") event.target.closest("[data-run], [data-check], [data-again], [data-link], [data-way]")?.click();
 }
 
+// Code that a figure made, put into a puzzle's editor.
+export async function openCode(puzzle, code) {
+  await bindEditor(puzzle);
+  const editor = await coming.get(puzzle);
+  editor.put(code);
+  puzzle.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+}
+
+// The address of a page whose puzzle has this code in its editor.
+export function linkWith(id, code, page) {
+  const bytes = new TextEncoder().encode(code), address = new URL(page);
+  const text = btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(""));
+  address.searchParams.set(id, text.replaceAll("+", "-").replaceAll("/", "_"));
+  address.hash = id;
+  return address.href;
+}
+
 let sheet = null;
 
 function dressed() {
@@ -182,14 +199,12 @@ class Puzzle {
   }
 
   async link() {
-    const bytes = new TextEncoder().encode(this.area.value), address = new URL(location.pathname, location.href);
-    address.searchParams.set(this.element.id, btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_"));
-    address.hash = this.element.id;
+    const address = linkWith(this.element.id, this.area.value, new URL(location.pathname, location.href));
     try {
-      await navigator.clipboard.writeText(address.href);
+      await navigator.clipboard.writeText(address);
       this.say("A link with your code is copied.");
     } catch {
-      window.prompt("Copy this link", address.href);
+      window.prompt("Copy this link", address);
     }
   }
 }

@@ -1,6 +1,6 @@
-// Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part, and a mark
-// that is carried onto another names both.
-import { scalesOf } from "./marks.js";
+// Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part, a mark that is
+// carried onto another names both, and a mark that is pressed sets what its row says.
+import { marks, scalesOf } from "./marks.js";
 
 export function bindDrag(view) {
   const place = view.$("[data-plot]");
@@ -58,6 +58,49 @@ export function bindCarry(view) {
     });
     place.addEventListener("pointercancel", () => { taken = null; });
   }
+}
+
+// Where the hand presses, or Enter (walk.js), the controls get what the row's columns `sets_…` say. Each press can be taken back.
+export const SETS = "sets_";
+const STILL_PX = 10;
+
+export function bindPress(view) {
+  if (!view.press.length) return;
+  const place = view.$("[data-plot]"), before = [];
+  view.pressMark = (part, row) => {
+    const columns = Object.entries(view.drawn[part]).filter(([name]) => name.startsWith(SETS));
+    before.push({ ...view.values });
+    view.set(Object.fromEntries(columns.map(([name, column]) => [name.slice(SETS.length), column[row]])), true);
+  };
+  view.takeBack = () => { if (before.length) view.set(before.pop(), true); };
+  place.classList.add("pressable");
+  let down = null;
+  place.addEventListener("pointerdown", event => { down = event.isPrimary && event.button === 0 ? [event.clientX, event.clientY] : null; });
+  place.addEventListener("pointermove", event => { place.classList.toggle("over-mark", pressedMark(view, event) !== null); });
+  place.addEventListener("pointercancel", () => { down = null; });
+  place.addEventListener("pointerup", event => {
+    if (!down || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > STILL_PX) return;
+    down = null;
+    const found = pressedMark(view, event);
+    if (!found) return;
+    view.pressMark(...found);
+    const note = place.querySelector(".widget-hint");  // it was about the mark as it stood
+    if (note) note.hidden = true;
+  });
+}
+
+// The uppermost mark under the pointer that can be pressed.
+function pressedMark(view, event) {
+  const { frame, el } = view.plot, box = el.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+  for (const part of view.press.toReversed()) {
+    for (const { left, right, bottom, top, across, upwards } of marks(view, part, frame)) {
+      const [px, py] = [across.invert(x), upwards.invert(y)];
+      for (let row = left.length - 1; row >= 0; row--) {
+        if (left[row] <= px && px <= right[row] && bottom[row] <= py && py <= top[row]) return [part, row];
+      }
+    }
+  }
+  return null;
 }
 
 // Within reach of the pointer; points without a height are columns and those without a place across are rows, the nearest of

@@ -11,13 +11,14 @@ import { boundToThePage } from "./leftovers.js";
 import { skipWork } from "./skip.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
-import { bindCarry, bindDrag, bindTaps } from "./hands.js";
+import { bindCarry, bindDrag, bindPress, bindTaps, SETS } from "./hands.js";
 import { bindHold } from "./hold.js";
 import { keepHeight } from "./headline.js";
 import { bindHints } from "./hint.js";
 import { bindEmbed, isEmbedded, ownPage } from "./embed.js";
 import { bindPresent } from "./present.js";
 import { bindPaper } from "./paper.js";
+import { bindOpens } from "./opens.js";
 import { bindTour } from "./tour.js";
 import { dotsAsGiven, keepDots, keptDots, rowsSeen } from "./measured.js";
 import { linked } from "./lessons.js";
@@ -208,11 +209,11 @@ export class View {
     this.update(settled);
   }
 
-  // Bits that a reader turned were those of one pattern: a move of any other control gives another. A switch may be about the
-  // value of one control, and goes off with it.
+  // Bits that a reader turned were those of one pattern: a move of any other control gives another. A switch or a number may be
+  // about the value of one control, and goes back with it.
   untouched(changes) {
     const over = ({ kind, until }) => kind === "bits" || until in changes;
-    return Object.fromEntries(this.controls.filter(over).map(({ name }) => [name, 0]));
+    return Object.fromEntries(this.controls.filter(over).map(({ name, kind }) => [name, kind === "number" ? this.defaults[name] : 0]));
   }
 
   // A preset is pressed while the widget stands in just its state; an animation's position counts only between presets that
@@ -347,7 +348,8 @@ export class View {
   // What the data drawer and the CSV give: the parts that say something, not the places where they are drawn.
   readable() {
     const parts = Object.entries(this.shown.parts).filter(([name]) => !this.geometry.includes(name));
-    return Object.fromEntries(parts.map(([name, columns]) => [name, this.measuredParts.includes(name) ? rowsSeen(columns) : columns]));
+    const told = columns => Object.fromEntries(Object.entries(columns).filter(([name]) => !name.startsWith(SETS)));
+    return Object.fromEntries(parts.map(([name, columns]) => [name, this.measuredParts.includes(name) ? rowsSeen(columns) : told(columns)]));
   }
 
   showPart(name, columns) {
@@ -465,6 +467,7 @@ export class View {
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
     bindCarry(this);
+    bindPress(this);
     bindHints(this);
     bindActions(this);
     bindDocuments(this.element);
@@ -472,6 +475,7 @@ export class View {
     bindEmbed(this);
     bindPresent(this);
     bindPaper(this);
+    bindOpens(this);
     bindTour(this);
     this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
     this.element.addEventListener("widget-give", event => this.give(event.detail));

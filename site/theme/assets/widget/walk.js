@@ -4,6 +4,7 @@ import { isCovered } from "./drives.js";
 import { marks } from "./marks.js";
 
 const HOW = "Arrow keys go from mark to mark, with Shift one by one where there are many. Escape leaves.";
+const PRESS = " Enter presses a mark, Backspace takes the last press back.";
 const MANY = 64, STOPS = 32;  // marks of a lane from which on a key passes over some, and how many stops it then has
 const POINT = 9;         // pixels around a point
 const LEAST = 0.4;       // pixels: what is thinner cannot be seen
@@ -14,7 +15,7 @@ let count = 0;
 
 export function bindWalk(view, hints) {
   const place = view.$("[data-plot]"), walk = new Walk(view, place, hints);
-  const how = Object.assign(document.createElement("span"), { id: `${view.element.id}-walk-${++count}`, hidden: true, textContent: HOW });
+  const how = Object.assign(document.createElement("span"), { id: `${view.element.id}-walk-${++count}`, hidden: true, textContent: howTo(view) });
   place.after(how);
   place.tabIndex = 0;
   place.setAttribute("role", "application");          // arrow keys reach the page, also with a screen reader
@@ -25,6 +26,8 @@ export function bindWalk(view, hints) {
   place.addEventListener("keydown", event => { if (walk.key(event)) event.preventDefault(); });
   place.addEventListener("blur", () => walk.leave());
 }
+
+const howTo = view => view.press.length ? HOW + PRESS : HOW;
 
 class Walk {
   constructor(view, place, hints) {
@@ -38,7 +41,7 @@ class Walk {
     this.ring ??= this.add("widget-mark", { "aria-hidden": "true" });
     this.ring.hidden = true;
     const { left, top } = this.place.getBoundingClientRect();
-    this.hints.show(HOW, { clientX: left, clientY: top });
+    this.hints.show(howTo(this.view), { clientX: left, clientY: top });
   }
 
   add(name, attributes) {
@@ -52,6 +55,11 @@ class Walk {
   key({ key, ctrlKey, altKey, metaKey, shiftKey }) {
     if (altKey || metaKey || !this.view.plot) return false;
     if (key === "Escape" && this.at) { this.leave(); return true; }
+    if (key === "Backspace" && this.view.takeBack && !isCovered(this.view.element)) { this.view.takeBack(); return true; }
+    if ((key === "Enter" || key === " ") && this.at && this.view.press.includes(this.at.part)) {
+      this.view.pressMark(this.at.part, this.at.row);
+      return true;
+    }
     const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1], Home: "first", End: "last" }[key];
     if (!way || (ctrlKey && way instanceof Array)) return false;
     if (isCovered(this.view.element)) { this.say("Answer the figure’s question first."); return true; }

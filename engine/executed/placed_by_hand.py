@@ -1,0 +1,580 @@
+"""A pipeline's schedule placed by hand, pass by pass: what each stage may run next, which input a refused
+pass lacks, and the timetable, the memory and the critical path of what stands so far.
+
+A stage's order is one number. Its digits, behind a leading 1, are the *slots* that were placed one after the
+other: for 1F1B, 0 is the next forward and 1 the next backward. Micro-batches come in order, so a slot names a
+pass. A pass starts as soon as its stage is free and its input has arrived; a schedule that is legal move by
+move can therefore never come to a standstill.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.base import check
+from engine.base.program import full, program, zeros
+from engine.executed.pipeline_schedules import find_needs, most_held, pass_s
+from engine.mechanism.pipeline import KEPT_FOR_WEIGHTS, SCHEDULES
+from engine.mechanism.pipeline_orders import (
+    BACKWARD,
+    FORWARD,
+    GATHER,
+    INPUT,
+    WEIGHT,
+    batch_of,
+    block,
+    kind_of,
+    order,
+    place_of,
+)
+from engine.mechanism.timeline import schedule as timetable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PLAIN, CHUNKED, SPLIT, SHARDED = 0, 1, 2, 3  # what a stage can place
+SLOTS = [2, 4, 3, 3]  # forward, backward · the same for two chunks · forward and two halves · … and a gather
+MOST_SLOTS, MOST_STAGES, MOST_PLACED = 4, 4, 100
+ROWS = MOST_STAGES * MOST_SLOTS
+MOST_GATHERS = 8  # of a stage in a step; an optimum needs three
+ROOM = (
+    4.0  # micro-batches whose activations a stage can hold: what the fullest of each published schedule holds
+)
+FORWARD_S, BACKWARD_S, GATHER_S = 0.02, 0.04, 0.01
+EMPTY = 1.0  # the order of a stage that has placed nothing
+MOST_CODE = 999_999_999_999.0  # twelve digits, all of which an address keeps
+
+# why a pass cannot be placed
+(
+    MAY,
+    NONE_LEFT,
+    NO_FORWARD,
+    NO_BACKWARD,
+    NO_OWN_FORWARD,
+    NO_INPUT_GRADIENT,
+    NO_ROOM,
+    NO_WEIGHTS,
+    NO_GATHERS,
+) = (0, 1, 2, 3, 4, 5, 6, 7, 8)
+NOWHERE = -1
+
+
+class ByHand(NamedTuple):
+    """One task: a pipeline, and the published schedule that sets its par."""
+
+    key: str
+    name: str
+    schedule: float  # of pipeline_orders
+    mode: float
+    stages: float
+    micro_batches: float
+    chunks: float
+
+
+LEVELS = [
+    ByHand("1f1b", "1F1B", float(SCHEDULES["1f1b"].order), PLAIN, 4.0, 8.0, 1.0),
+    ByHand("interleaved", "Interleaved", float(SCHEDULES["interleaved"].order), CHUNKED, 4.0, 4.0, 2.0),
+    ByHand("zb-h1", "ZB-H1", float(SCHEDULES["zb-h1"].order), SPLIT, 4.0, 8.0, 1.0),
+    ByHand("fsdp", "FSDP × PP", float(SCHEDULES["interleaved"].order), SHARDED, 4.0, 4.0, 2.0),
+]
+
+
+class Line(NamedTuple):
+    """A pipeline and what its stages have placed."""
+
+    mode: int
+    stages: int
+    batches: int
+    chunks: int
+    room: float  # micro-batches whose activations a stage can hold
+    forwards: list[int]  # of each place
+    backwards: list[int]
+    weights: list[int]
+    gathered: list[int]  # the chunk whose weights a stage has, NOWHERE before the first gather
+    gathers: list[int]
+
+
+class Verdict(NamedTuple):
+    """What a slot of a stage would place now, and why it cannot."""
+
+    kind: int
+    chunk: int
+    batch: int
+    why: int
+    missing: int  # the row of the hand, stage and slot, that would have to come first; NOWHERE if none
+
+
+class Strips(NamedTuple):
+    """Stretches of time in which a stage holds the same activations, as columns."""
+
+    stage: list[int]
+    from_s: list[float]
+    to_s: list[float]
+    batches: list[float]
+
+
+class Played(NamedTuple):
+    """The timetable of orders, with all passes stage by stage."""
+
+    work: list[int]
+    begins: list[int]
+    start_s: list[float]
+    end_s: list[float]
+    waits_for: list[int]
+    total_s: float
+    held: list[float]
+
+
+@program(
+    stage=MOST_PLACED,
+    kind=MOST_PLACED,
+    batch=MOST_PLACED,
+    chunk=MOST_PLACED,
+    start_s=MOST_PLACED,
+    end_s=MOST_PLACED,
+    critical=MOST_PLACED,
+    before=MOST_PLACED,
+    hand_stage=ROWS,
+    hand_there=ROWS,
+    hand_kind=ROWS,
+    hand_batch=ROWS,
+    hand_chunk=ROWS,
+    hand_why=ROWS,
+    hand_missing=ROWS,
+    hand_code=ROWS,
+    hand_start_s=ROWS,
+    hand_end_s=ROWS,
+    hand_published=ROWS,
+    held_stage=2 * MOST_PLACED,
+    held_from_s=2 * MOST_PLACED,
+    held_to_s=2 * MOST_PLACED,
+    held_batches=2 * MOST_PLACED,
+    held=MOST_STAGES,
+    code=MOST_STAGES,
+    placed=(),
+    passes=(),
+    total_s=(),
+    par_s=(),
+    idle=(),
+    par_idle=(),
+)
+def placed_by_hand(
+    schedule: float,
+    mode: float,
+    stages: float,
+    micro_batches: float,
+    chunks: float,
+    room: float,
+    codes: list[float],
+) -> dict[str, Any]:
+    """What stands of a schedule, and what each stage could place next.
+
+    ``codes``: the order of each stage, as above; ``room``: the micro-batches whose activations a stage can
+    hold. Whatever in an order cannot be placed, because its input is never made or the stage has no room, is
+    left out with all that follows it.
+
+    Returns one row per placed pass: its stage, kind, micro-batch, chunk, start and end, whether it is on the
+    critical path (the chain of passes, each of which waited for the one before, that ends last), and the
+    stage's order ``before`` it. ``hand_…``: one row for each slot of each stage: whether there is one, the
+    pass that it would place, why it cannot (MAY if it can), the row of what is missing, the stage's order
+    with it, its start and end, and whether the published schedule has it next. ``held_…``: how many
+    micro-batches' activations a stage holds, over time; ``held``: the most. ``par_s`` is the step of the
+    published schedule; ``idle`` the share of the time up to the last end in which a stage does not compute.
+    A gather of weights takes its stage's time, and nothing has to arrive for it. Leaves out messages, and the
+    ReduceScatter of gradients.
+    """
+    mode, stages, batches, chunks = int(mode), int(stages), int(micro_batches), int(chunks)
+    par_orders = [published(int(schedule), mode, s, stages, batches, chunks) for s in range(stages)]
+    par = played(par_orders, stages, batches, chunks)
+    line = empty_line(mode, stages, batches, chunks, room)
+    orders, slots = [[] for _ in range(stages)], [digits(codes[s], SLOTS[mode]) for s in range(stages)]
+    code, befores = full(MOST_STAGES, EMPTY), [[] for _ in range(stages)]
+    moving = True
+    while moving:
+        moving = False
+        for s in range(stages):
+            going = True
+            while going and len(orders[s]) < len(slots[s]):
+                slot = slots[s][len(orders[s])]
+                found = judged(line, s, slot)
+                going = found.why == MAY
+                if going:
+                    orders[s].append(block(found.kind, found.chunk * stages + s, found.batch))
+                    befores[s].append(code[s])
+                    code[s] = code[s] * SLOTS[mode] + slot
+                    take(line, s, found)
+                    moving = True
+    now = played(orders, stages, batches, chunks)
+    count = len(now.work)
+    places = stages * chunks
+    forward_end_s, backward_end_s = zeros(places * batches), zeros(places * batches)
+    stage_of, before, critical, compute_s = zeros(count), zeros(count), zeros(count), 0.0
+    for s in range(stages):
+        for number in range(now.begins[s], now.begins[s + 1]):
+            stage_of[number], before[number] = s, befores[s][number - now.begins[s]]
+            kind, at = (
+                kind_of(now.work[number]),
+                place_of(now.work[number]) * batches + batch_of(now.work[number]),
+            )
+            if kind == FORWARD:
+                forward_end_s[at] = now.end_s[number]
+            elif kind == BACKWARD or kind == INPUT:  # noqa: SIM109 (programs know no tuple)
+                backward_end_s[at] = now.end_s[number]
+            compute_s += 0.0 if kind == GATHER else now.end_s[number] - now.start_s[number]
+    mark_critical(now, critical)
+
+    hand_stage, hand_there, hand_kind, hand_batch, hand_chunk = (
+        zeros(ROWS),
+        zeros(ROWS),
+        zeros(ROWS),
+        zeros(ROWS),
+        zeros(ROWS),
+    )
+    hand_why, hand_missing, hand_code = full(ROWS, NONE_LEFT), full(ROWS, NOWHERE), full(ROWS, EMPTY)
+    hand_start_s, hand_end_s, hand_published = zeros(ROWS), zeros(ROWS), zeros(ROWS)
+    for s in range(stages):
+        last = now.begins[s + 1] - 1
+        free_s = now.end_s[last] if last >= now.begins[s] else 0.0
+        next_slot = published_slot(par_orders[s], orders[s], mode, stages)
+        for slot in range(SLOTS[mode]):
+            row, found = s * MOST_SLOTS + slot, judged(line, s, slot)
+            hand_stage[row], hand_there[row] = s, 1
+            hand_kind[row], hand_batch[row], hand_chunk[row] = found.kind, found.batch, found.chunk
+            hand_why[row], hand_missing[row] = found.why, found.missing
+            hand_code[row] = code[s] * SLOTS[mode] + slot
+            place = found.chunk * stages + s
+            ready_s = 0.0
+            if found.why == MAY and found.kind == FORWARD and place > 0:
+                ready_s = forward_end_s[(place - 1) * batches + found.batch]
+            if found.why == MAY and (found.kind == BACKWARD or found.kind == INPUT):
+                at = place * batches + found.batch
+                ready_s = forward_end_s[at] if place == places - 1 else backward_end_s[at + batches]
+            hand_start_s[row] = max(free_s, ready_s)
+            hand_end_s[row] = hand_start_s[row] + takes_s(found.kind, chunks)
+            hand_published[row] = 1 if slot == next_slot and found.why == MAY else 0
+
+    strips = Strips([], [], [], [])
+    for s in range(stages):
+        add_strips(now, s, chunks, strips)
+    each_s = batches * (FORWARD_S + BACKWARD_S)
+    return {
+        "stage": stage_of,
+        "kind": [kind_of(now.work[i]) for i in range(count)],
+        "batch": [batch_of(now.work[i]) for i in range(count)],
+        "chunk": [place_of(now.work[i]) // stages for i in range(count)],
+        "start_s": now.start_s,
+        "end_s": now.end_s,
+        "critical": critical,
+        "before": before,
+        "hand_stage": hand_stage,
+        "hand_there": hand_there,
+        "hand_kind": hand_kind,
+        "hand_batch": hand_batch,
+        "hand_chunk": hand_chunk,
+        "hand_why": hand_why,
+        "hand_missing": hand_missing,
+        "hand_code": hand_code,
+        "hand_start_s": hand_start_s,
+        "hand_end_s": hand_end_s,
+        "hand_published": hand_published,
+        "held_stage": strips.stage,
+        "held_from_s": strips.from_s,
+        "held_to_s": strips.to_s,
+        "held_batches": strips.batches,
+        "held": now.held,
+        "code": code,
+        "placed": count - sum_of_counts(line.gathers),
+        "passes": stages * batches * chunks * (3 if mode == SPLIT else 2),
+        "total_s": now.total_s,
+        "par_s": par.total_s,
+        "idle": 1 - compute_s / (stages * now.total_s) if now.total_s > 0 else 0.0,
+        "par_idle": 1 - each_s / par.total_s,
+    }
+
+
+# -- what may be placed --------------------------------------------------------------------------------------
+def empty_line(mode: int, stages: int, batches: int, chunks: int, room: float) -> Line:
+    """A pipeline that has placed nothing."""
+    places = stages * chunks
+    return Line(
+        mode,
+        stages,
+        batches,
+        chunks,
+        room,
+        full(places, 0),
+        full(places, 0),
+        full(places, 0),
+        full(stages, NOWHERE),
+        full(stages, 0),
+    )
+
+
+def digits(code: float, base: int) -> list[int]:
+    """The slots of an order, the first one first."""
+    found, rest = [], int(code)
+    while rest >= base:
+        found.insert(0, rest % base)
+        rest = rest // base
+    return found
+
+
+def judged(line: Line, stage: int, slot: int) -> Verdict:
+    """What a slot of a stage would place now, and whether it may."""
+    kind, chunk = kind_in(line.mode, slot), slot % 2 if line.mode == CHUNKED else 0
+    if line.mode == SHARDED:
+        return judged_sharded(line, stage, kind)
+    return judged_pass(line, stage, kind, chunk)
+
+
+def kind_in(mode: int, slot: int) -> int:
+    """The kind of pass that a slot places."""
+    if mode == CHUNKED:
+        return FORWARD if slot < 2 else BACKWARD
+    if slot == 0:
+        return FORWARD
+    if mode == SPLIT:
+        return INPUT if slot == 1 else WEIGHT
+    return BACKWARD if slot == 1 else GATHER
+
+
+def slot_of(mode: int, kind: int, chunk: int) -> int:
+    """The slot that places a pass of this kind."""
+    if mode == CHUNKED:
+        return chunk if kind == FORWARD else 2 + chunk
+    if kind == FORWARD:
+        return 0
+    return 1 if kind == BACKWARD or kind == INPUT else 2  # noqa: SIM109 (programs know no tuple)
+
+
+def judged_pass(line: Line, stage: int, kind: int, chunk: int) -> Verdict:
+    """The next pass of this kind through a chunk of a stage, and what it lacks."""
+    place, stages, mode = chunk * line.stages + stage, line.stages, line.mode
+    places = stages * line.chunks
+    if kind == WEIGHT:
+        batch = line.weights[place]
+        if batch == line.batches:
+            return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+        if batch == line.backwards[place]:
+            return Verdict(kind, chunk, batch, NO_INPUT_GRADIENT, row_of(stage, slot_of(mode, INPUT, chunk)))
+        return Verdict(kind, chunk, batch, MAY, NOWHERE)
+    if kind == FORWARD:
+        batch = line.forwards[place]
+        if batch == line.batches:
+            return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+        if place > 0 and line.forwards[place - 1] <= batch:
+            slot = slot_of(mode, FORWARD, (place - 1) // stages)
+            return Verdict(kind, chunk, batch, NO_FORWARD, row_of((place - 1) % stages, slot))
+        whole, kept = in_flight(line, stage), waiting_weights(line, stage)
+        if (whole + 1 + KEPT_FOR_WEIGHTS * kept) / line.chunks > line.room + 1e-9:
+            frees = WEIGHT if kept > 0 else INPUT if mode == SPLIT else BACKWARD
+            slot = slot_of(mode, frees, line.chunks - 1)
+            return Verdict(kind, chunk, batch, NO_ROOM, row_of(stage, slot))
+        return Verdict(kind, chunk, batch, MAY, NOWHERE)
+    batch = line.backwards[place]
+    if batch == line.batches:
+        return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+    if place == places - 1 and line.forwards[place] <= batch:
+        return Verdict(kind, chunk, batch, NO_OWN_FORWARD, row_of(stage, slot_of(mode, FORWARD, chunk)))
+    if place < places - 1 and line.backwards[place + 1] <= batch:
+        slot = slot_of(mode, kind, (place + 1) // stages)
+        return Verdict(kind, chunk, batch, NO_BACKWARD, row_of((place + 1) % stages, slot))
+    return Verdict(kind, chunk, batch, MAY, NOWHERE)
+
+
+def judged_sharded(line: Line, stage: int, kind: int) -> Verdict:
+    """The same where a stage has the weights of one chunk at a time, and must gather those of the other."""
+    has, gather_row = line.gathered[stage], row_of(stage, slot_of(SHARDED, GATHER, 0))
+    other = 1 - has if has >= 0 else 0
+    if kind == GATHER:
+        left = line.batches - line.backwards[other * line.stages + stage]
+        if left == 0:
+            return Verdict(kind, other, 0, NONE_LEFT, NOWHERE)
+        why = MAY if line.gathers[stage] < MOST_GATHERS else NO_GATHERS
+        return Verdict(kind, other, line.gathers[stage], why, NOWHERE)
+    if has < 0:
+        batch = 0
+        return Verdict(kind, other if kind == FORWARD else 1, batch, NO_WEIGHTS, gather_row)
+    found = judged_pass(line, stage, kind, has)
+    if found.why == NONE_LEFT:
+        there = judged_pass(line, stage, kind, other)
+        if there.why != NONE_LEFT:
+            return Verdict(kind, other, there.batch, NO_WEIGHTS, gather_row)
+    return found
+
+
+def row_of(stage: int, slot: int) -> int:
+    """The row of the hand for a slot of a stage."""
+    return stage * MOST_SLOTS + slot
+
+
+def in_flight(line: Line, stage: int) -> int:
+    """The chunks' activations that a stage holds whole."""
+    whole = 0
+    for chunk in range(line.chunks):
+        place = chunk * line.stages + stage
+        whole += line.forwards[place] - line.backwards[place]
+    return whole
+
+
+def waiting_weights(line: Line, stage: int) -> int:
+    """Input gradients of a stage whose weight gradients are still to come."""
+    if line.mode != SPLIT:
+        return 0
+    return line.backwards[stage] - line.weights[stage]
+
+
+def take(line: Line, stage: int, found: Verdict) -> None:
+    """Count a pass as placed."""
+    place = found.chunk * line.stages + stage
+    if found.kind == GATHER:
+        line.gathered[stage] = found.chunk
+        line.gathers[stage] += 1
+    elif found.kind == FORWARD:
+        line.forwards[place] += 1
+    elif found.kind == WEIGHT:
+        line.weights[place] += 1
+    else:
+        line.backwards[place] += 1
+
+
+# -- the timetable -------------------------------------------------------------------------------------------
+def takes_s(kind: int, chunks: int) -> float:
+    """The time of a pass through one chunk of a stage."""
+    if kind == GATHER:
+        return GATHER_S
+    return pass_s(kind, FORWARD_S, BACKWARD_S / 2, BACKWARD_S / 2) / chunks
+
+
+def played(orders: list[list[int]], stages: int, batches: int, chunks: int) -> Played:
+    """When each pass of these orders runs."""
+    work, begins = [], [0]
+    for s in range(stages):
+        for number in range(len(orders[s])):
+            work.append(orders[s][number])
+        begins.append(len(work))
+    kind, place = [kind_of(work[i]) for i in range(len(work))], [place_of(work[i]) for i in range(len(work))]
+    batch, lasts_s = [batch_of(work[i]) for i in range(len(work))], zeros(len(work))
+    stage_of, needs = zeros(len(work)), [[] for _ in range(len(work))]
+    find_needs(kind, place, batch, begins, stages * chunks, batches, stage_of, needs)
+    for number in range(len(work)):
+        lasts_s[number] = takes_s(kind[number], chunks)
+    start_s, end_s, waits_for = timetable(stages, stage_of, lasts_s, full(len(work), 0.0), needs)
+    total_s, held = 0.0, zeros(MOST_STAGES)
+    for number in range(len(work)):
+        total_s = max(total_s, end_s[number])
+    for s in range(stages):
+        held[s] = most_held(kind, begins[s], begins[s + 1] - 1, chunks)
+    return Played(work, begins, start_s, end_s, waits_for, total_s, held)
+
+
+def mark_critical(now: Played, critical: list[float]) -> None:
+    """Mark the chain of passes that ends last, each of which waited for the one before it."""
+    at = NOWHERE
+    for number in range(len(now.work)):
+        if at < 0 or now.end_s[number] > now.end_s[at]:
+            at = number
+    while at >= 0:
+        critical[at] = 1.0
+        at = now.waits_for[at]
+
+
+def add_strips(now: Played, stage: int, chunks: int, strips: Strips) -> None:
+    """Record how many micro-batches' activations a stage holds over time, up to the last end of all."""
+    level, since_s = 0.0, 0.0
+    for number in range(now.begins[stage], now.begins[stage + 1]):
+        kind = kind_of(now.work[number])
+        if kind == GATHER:
+            continue
+        at_s = now.start_s[number] if kind == FORWARD else now.end_s[number]
+        if level > 0 and at_s > since_s:
+            put_strip(strips, stage, since_s, at_s, level / chunks)
+        level += holds_more(kind)
+        level = level if level > 1e-9 else 0.0
+        since_s = at_s
+    if level > 0 and now.total_s > since_s:
+        put_strip(strips, stage, since_s, now.total_s, level / chunks)
+
+
+def put_strip(strips: Strips, stage: int, from_s: float, to_s: float, batches: float) -> None:
+    """Append a stretch."""
+    strips.stage.append(stage)
+    strips.from_s.append(from_s)
+    strips.to_s.append(to_s)
+    strips.batches.append(batches)
+
+
+def holds_more(kind: int) -> float:
+    """How many more chunks' activations a stage holds after a pass of this kind."""
+    if kind == FORWARD:
+        return 1.0
+    return -1.0 if kind == BACKWARD else KEPT_FOR_WEIGHTS - 1 if kind == INPUT else -KEPT_FOR_WEIGHTS
+
+
+# -- what is published ---------------------------------------------------------------------------------------
+def published(schedule: int, mode: int, stage: int, stages: int, batches: int, chunks: int) -> list[int]:
+    """A stage's passes in the published order. Where weights are sharded, a gather comes before the first
+    pass of each run through one chunk, as in a breadth-first pipeline (arXiv:2211.05953)."""
+    work, found = [], []
+    order(work, schedule, stage, stages, batches, chunks)
+    has, gathers = NOWHERE, 0
+    for number in range(len(work)):
+        chunk = place_of(work[number]) // stages
+        if mode == SHARDED and chunk != has:
+            found.append(block(GATHER, chunk * stages + stage, gathers))
+            has, gathers = chunk, gathers + 1
+        found.append(work[number])
+    return found
+
+
+def published_slot(par: list[int], mine: list[int], mode: int, stages: int) -> int:
+    """The slot that the published order places next; NOWHERE if this stage has left that order."""
+    if len(mine) >= len(par):
+        return NOWHERE
+    for number in range(len(mine)):
+        if mine[number] != par[number]:
+            return NOWHERE
+    work = par[len(mine)]
+    return slot_of(mode, kind_of(work), place_of(work) // stages)
+
+
+def sum_of_counts(counts: list[int]) -> int:
+    """The sum of these."""
+    total = 0
+    for s in range(len(counts)):
+        total += counts[s]
+    return total
+
+
+# -- with names, for tests and other tools -------------------------------------------------------------------
+def level(key: str) -> ByHand:
+    """A task by its key."""
+    check.one_of([each.key for each in LEVELS], key=key)
+    return next(each for each in LEVELS if each.key == key)
+
+
+def codes_of(key: str, orders: list[str]) -> list[float]:
+    """The numbers of orders that are written as slots, ``["0001", …]``."""
+    base = SLOTS[int(level(key).mode)]
+    return [float(int("1" + order_, base)) for order_ in orders]
+
+
+def published_orders(key: str) -> list[str]:
+    """The published schedule of a task as slots, stage by stage."""
+    task = level(key)
+    mode, stages, batches, chunks = (
+        int(each) for each in (task.mode, task.stages, task.micro_batches, task.chunks)
+    )
+    found = []
+    for stage in range(stages):
+        work = published(int(task.schedule), mode, stage, stages, batches, chunks)
+        found.append("".join(str(slot_of(mode, kind_of(w), place_of(w) // stages)) for w in work))
+    return found
+
+
+def by_level(key: str, orders: list[str], room: float = ROOM) -> dict[str, np.ndarray]:
+    """``placed_by_hand`` for a task by key."""
+    task = level(key)
+    return placed_by_hand(
+        task.schedule, task.mode, task.stages, task.micro_batches, task.chunks, room, codes_of(key, orders)
+    )
