@@ -7,9 +7,9 @@ import pytest
 
 from course.links import figures
 from engine import catalog
-from engine.one_gpu import compilation
 from engine.exam import incident_cases as cases
 from engine.executed.incident import CORRUPT, SKIPPED
+from engine.one_gpu import compilation
 from tests.lessons.reading import Lesson
 
 
@@ -196,7 +196,6 @@ def links(lesson: str):
 
 
 @pytest.mark.parametrize("lesson", SAYS)
-def test_each_of_these_lessons_has_three_such_sentences_and_each_is_held(lesson):
 def test_each_lesson_has_three_such_sentences_and_each_is_held(lesson):
     said = [words for words, _, _ in links(lesson)]
     assert len(said) >= 3 and set(said) == set(SAYS[lesson])
