@@ -122,16 +122,14 @@ def run_estimate(args: Namespace) -> Result:
     """``estimate``: time and memory of one layout's step."""
     layout = _layout(args, args.gpus)
     found = api.estimate(_model(args), _machine(args, args.precision), _job(args), layout)
-    more, below = _corrected(args, found)
+    more, below = _corrected(args.profile, found)
     return of(found, more, below=below)
 
 
-def _corrected(args: Namespace, found: Estimate | None) -> tuple[dict, list[str]]:
+def _corrected(path: str | None, found: Estimate | None) -> tuple[dict, list[str]]:
     """What the reader's own runs make of a step, where there is a profile and a step."""
-    if not args.profile:
-        return {}, []
-    profile = api.profile(args.profile)
-    if found is None:
+    profile = api.profile(path) if path else None
+    if profile is None or found is None:
         return {}, []
     after = profile.of(found)
     return {"calibrated": after.as_dict()}, ["", cluster_profile.in_words(after)]
@@ -160,7 +158,7 @@ def run_plan(args: Namespace) -> Result:
     more: dict = {} if within == FREE else {"within": str(within)}
     above = [f"Only {name}." for name in more.values()]
     best = found.best
-    after, below = _corrected(args, best)
+    after, below = _corrected(args.profile, best)
     more |= after
     if not args.beside:
         return of(found, more, above, below)
@@ -276,16 +274,18 @@ def _piped(path: str) -> bytes:
 def run_check(args: Namespace) -> Result:
     """``check``: what a launch script asks for, whether it runs, and what would be faster."""
     gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
-    return checked(_texts(args.files), gpu, args.gpus)
+    return checked(_texts(args.files), gpu, args.gpus, args.profile)
 
 
-def checked(texts: dict[str, str], gpu: Gpu | str | None, gpus: int | None) -> Result:
+def checked(
+    texts: dict[str, str], gpu: Gpu | str | None, gpus: int | None, profile: str | None = None
+) -> Result:
     """What these texts, by name, ask for, whether it runs, and what would be faster."""
     found = api.check_launch(texts, gpu, gpus)
     over = over_a_step.of_report(found)
     data = {"headline": shown.headline(found), **found.as_dict()}
     data["over_a_step"] = over.as_dict() if over else None
-    more, below = _corrected(args, found.estimate)
+    more, below = _corrected(profile, found.estimate)
     return Result(data | more, [*shown.lines(found, over), *below], found.rows())
 
 
