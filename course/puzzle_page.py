@@ -30,6 +30,7 @@ BRYTHON = DATA / "brython.js"
 LIBRARY = DATA / "brython_stdlib.js"
 JUDGES = ("tried", "as_json")
 TASKS = ("run", "check", "FUNCTION")
+GIVEN = "given"  # what a puzzle's code has besides Python's names, where its module says so
 # The engine's formulas work on numbers and on arrays. On the page these names stand in for numpy's and work
 # on plain numbers; Matrix implements as much of an array as a product needs.
 STAND_INS = {
@@ -69,7 +70,7 @@ def bisect_left(ascending, value):
     return place""",
 }
 ANSWER = """def answer(code, task):
-    return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
+    return as_json(tried(code, FUNCTION, check if task == 'check' else run, {given}))"""
 
 
 def files() -> dict[str, str]:
@@ -89,9 +90,10 @@ def script(name: str) -> str:
     taken = Taken()
     for judge in JUDGES:
         taken.take(f"{judging.__name__}", judge)
-    for task in TASKS:
+    given = [GIVEN] if GIVEN in _defined(f"{puzzles.__name__}.{name}") else []
+    for task in (*TASKS, *given):
         taken.take(f"{puzzles.__name__}.{name}", task)
-    return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"
+    return "\n\n".join(["import math", *taken.texts, ANSWER.format(given=(*given, "None")[0])]) + "\n"
 
 
 def math() -> str:
