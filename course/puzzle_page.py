@@ -30,7 +30,6 @@ BRYTHON = DATA / "brython.js"
 LIBRARY = DATA / "brython_stdlib.js"
 JUDGES = ("tried", "as_json")
 TASKS = ("run", "check", "FUNCTION")
-GIVEN = "given"  # what a puzzle's code has besides Python's names, where its module says so
 # The engine's formulas work on numbers and on arrays. On the page these names stand in for numpy's and work
 # on plain numbers; Matrix implements as much of an array as a product needs.
 STAND_INS = {
@@ -70,7 +69,7 @@ def bisect_left(ascending, value):
     return place""",
 }
 ANSWER = """def answer(code, task):
-    return as_json(tried(code, FUNCTION, check if task == 'check' else run, {given}))"""
+    return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
 
 
 def files() -> dict[str, str]:
@@ -90,10 +89,9 @@ def script(name: str) -> str:
     taken = Taken()
     for judge in JUDGES:
         taken.take(f"{judging.__name__}", judge)
-    given = [GIVEN] if GIVEN in _defined(f"{puzzles.__name__}.{name}") else []
-    for task in (*TASKS, *given):
+    for task in TASKS:
         taken.take(f"{puzzles.__name__}.{name}", task)
-    return "\n\n".join(["import math", *taken.texts, ANSWER.format(given=(*given, "None")[0])]) + "\n"
+    return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"
 
 
 def math() -> str:

@@ -25,24 +25,12 @@ BOOSTS = {
 }  # the table that defines the letters comes before the formulas that use them
 ABOUT_THE_COURSE = {"about/", "components/", "decision-log/", "teach/"}
 BEHIND_LESSONS = 0.3  # each typed word finds all that begin with it, so "a" finds "Take its numbers along"
-AT_THE_END = {
-    "Exercises",
-    "Takeaway",
-    "Sources",
-    "On the back of an envelope",
-}  # of a lesson: they repeat its words
+AT_THE_END = {"Exercises", "Takeaway", "Sources", "On the back of an envelope"}  # of a lesson: they repeat its words
 BEHIND_SECTIONS = 0.5
 # what people type to find a section that says it in other words: as tags, which count nearly as much as a title
 ASKED = {
     "planner/": ("how many GPUs for 70B", "layout"),
-    "fit/": (
-        "how many GPUs for 70B",
-        "VRAM calculator",
-        "memory calculator",
-        "Megatron",
-        "torchtitan",
-        "DeepSpeed",
-    ),
+    "fit/": ("how many GPUs for 70B", "VRAM calculator", "memory calculator", "Megatron", "torchtitan", "DeepSpeed"),
     "deploy/": ("vLLM", "SGLang", "TensorRT-LLM", "how many GPUs to serve"),
     "symptoms/#an-error-text": ("out of memory", "CUDA out of memory"),
     "symptoms/#hang-collective": ("NCCL timeout", "watchdog", "job hangs", "hang"),

@@ -66,9 +66,7 @@ class Server:
             kind, what = self.events.get(timeout=left)
         except queue.Empty:
             self._answer_running(
-                failed(
-                    f"no answer within {self.patience_s:g} s; ask for less, such as fewer GPUs or fixed axes"
-                )
+                failed(f"no answer within {self.patience_s:g} s; ask for less, such as fewer GPUs or fixed axes")
             )
             self._give_up()
         else:
@@ -154,17 +152,13 @@ class Server:
         elif method == "ping":
             self._send({"id": identity, "result": {}})
         elif method == "tools/list":
-            self._send(
-                {"id": identity, "result": {"tools": [tool.listed() for tool in tools.tools().values()]}}
-            )
+            self._send({"id": identity, "result": {"tools": [tool.listed() for tool in tools.tools().values()]}})
         elif method != "tools/call":
             self._fault(identity, NO_METHOD, "there is no such method; offered are tools/list and tools/call")
         elif not isinstance(given.get("name"), str) or given["name"] not in tools.tools():
             self._fault(identity, BAD_PARAMS, f"name must be one of {', '.join(tools.tools())}")
         elif len(self.waiting) >= MOST_WAITING:
-            self._send(
-                {"id": identity, "result": failed(f"{MOST_WAITING} calls wait already; ask again later")}
-            )
+            self._send({"id": identity, "result": failed(f"{MOST_WAITING} calls wait already; ask again later")})
         else:
             self.waiting.append((identity, given["name"], given.get("arguments", {})))
 
@@ -179,9 +173,7 @@ class Server:
         self._send({"id": identity, "error": {"code": code, "message": words}})
 
     def _send(self, message: dict) -> None:
-        line = json.dumps(
-            {"jsonrpc": "2.0", **message}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
+        line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         self.sink.write(line.encode("utf-8", "replace") + b"\n")
         self.sink.flush()
 
@@ -201,9 +193,7 @@ def answer(text: str, data: dict) -> dict:
     """A tool's result: a table for people, and the same as data."""
     size = len(text) + len(json.dumps(data, ensure_ascii=False, allow_nan=False))
     if size > tools.LARGEST_ANSWER:
-        return failed(
-            f"the answer has {size} characters, more than {tools.LARGEST_ANSWER}; ask for fewer rows"
-        )
+        return failed(f"the answer has {size} characters, more than {tools.LARGEST_ANSWER}; ask for fewer rows")
     return {"content": [{"type": "text", "text": text}], "structuredContent": data, "isError": False}
 
 

@@ -50,7 +50,7 @@ SAID = {  # what the command's own line does not say to a program
 MODEL = "a key or a usual name, which the tool models lists, or the text of a config.json"
 TEXTS = {
     "type": "object",
-    "description": 'the texts of one launch by their file names, such as {"run.sh": "torchrun …"}',
+    "description": "the texts of one launch by their file names, such as {\"run.sh\": \"torchrun …\"}",
     "additionalProperties": {"type": "string"},
     "minProperties": 1,
     "maxProperties": 64,
@@ -72,18 +72,8 @@ KINDS: dict[Any, dict] = {
 LESSONS = {
     "type": "object",
     "properties": {
-        "query": {
-            "type": "string",
-            "description": "a few words, such as: why FSDP gathers twice",
-            "maxLength": 400,
-        },
-        "limit": {
-            "type": "integer",
-            "description": "passages at most (5)",
-            "default": 5,
-            "minimum": 1,
-            "maximum": 20,
-        },
+        "query": {"type": "string", "description": "a few words, such as: why FSDP gathers twice", "maxLength": 400},
+        "limit": {"type": "integer", "description": "passages at most (5)", "default": 5, "minimum": 1, "maximum": 20},
     },
     "required": ["query"],
     "additionalProperties": False,
@@ -127,9 +117,7 @@ def tools() -> dict[str, Tool]:
     """All tools by name."""
     parsers = arguments.parser("").commands.choices
     made = {name: _of_command(name, parsers[command]) for name, command in COMMANDS.items()}
-    search = (
-        "search of the course's lessons. The passages that speak of a question, whole, with their addresses."
-    )
+    search = "search of the course's lessons. The passages that speak of a question, whole, with their addresses."
     return made | {"lessons": Tool("lessons", search, LESSONS, _searched)}
 
 
@@ -146,10 +134,7 @@ def taken(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 def takes(name: str, parser: argparse.ArgumentParser) -> dict:
     """What a command takes, as JSON Schema."""
     one_of = {
-        action.dest
-        for group in parser._mutually_exclusive_groups
-        if group.required
-        for action in group._group_actions
+        action.dest for group in parser._mutually_exclusive_groups if group.required for action in group._group_actions
     }
     known = {action.dest: _schema(action) for action in taken(parser)}
     needed = [each.dest for each in taken(parser) if each.required or each.dest in one_of]
@@ -206,9 +191,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 def hold(value: Any, kind: dict, name: str) -> None:
     """ValueError unless a value is of this kind: the part of JSON Schema that the tools use."""
-    of_type = isinstance(value, TYPES[kind["type"]]) and (
-        kind["type"] == "boolean" or not isinstance(value, bool)
-    )
+    of_type = isinstance(value, TYPES[kind["type"]]) and (kind["type"] == "boolean" or not isinstance(value, bool))
     if not of_type or (isinstance(value, float) and not math.isfinite(value)):
         article = "an" if kind["type"][0] in "aeio" else "a"
         raise ValueError(f"{name} must be {article} {kind['type']}, got {_quoted(value)}")
@@ -264,6 +247,4 @@ def _model(name: str) -> catalog.Model:
 def _searched(given: dict) -> Answer:
     found = passages.search(given["query"], given.get("limit", LESSONS["properties"]["limit"]["default"]))
     said = [f"{each.title} ({each.address})\n{each.text}" for each in found]
-    return Answer(
-        "\n\n".join(said) or "No lesson speaks of that.", {"passages": [each._asdict() for each in found]}
-    )
+    return Answer("\n\n".join(said) or "No lesson speaks of that.", {"passages": [each._asdict() for each in found]})

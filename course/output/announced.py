@@ -23,10 +23,7 @@ from engine.base import edition
 ROOT = Path(__file__).resolve().parents[2]
 CHANGELOG = ROOT / "CHANGELOG.md"
 FEED = "releases.xml"
-RELEASE = re.compile(
-    r"^## (?P<version>\d[\w.]*) — (?P<day>\d{4}-\d\d-\d\d)\n(?P<text>.*?)(?=^## |\Z)",
-    re.MULTILINE | re.DOTALL,
-)
+RELEASE = re.compile(r"^## (?P<version>\d[\w.]*) — (?P<day>\d{4}-\d\d-\d\d)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 CHANGED = re.compile(r"(?m)^(?:(?P<day>\d{4}-\d\d-\d\d)|lessons/(?P<page>[\w-]+)\.(?:md|py))$")
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 COURSE = "System ML"
@@ -70,10 +67,7 @@ def _common(kind: str, name: str, page: Lesson, address: str) -> dict[str, Any]:
 
 
 def _course() -> dict[str, Any]:
-    learned = [
-        {"@type": "LearningResource", "name": each.title, "position": at}
-        for at, each in enumerate(lessons.numbered(), 1)
-    ]
+    learned = [{"@type": "LearningResource", "name": each.title, "position": at} for at, each in enumerate(lessons.numbered(), 1)]
     return _common("Course", COURSE, _pages()["index"], "") | {
         "version": edition.version(),
         "provider": {"@type": "Organization", "name": COURSE},
@@ -83,10 +77,7 @@ def _course() -> dict[str, Any]:
 
 def _page(page: Lesson, html: str) -> dict[str, Any]:
     about = _common("LearningResource", page.title, page, page.address)
-    about |= {
-        "isPartOf": {"@type": "Course", "name": COURSE},
-        "learningResourceType": "lesson" if page.number else "reference",
-    }
+    about |= {"isPartOf": {"@type": "Course", "name": COURSE}, "learningResourceType": "lesson" if page.number else "reference"}
     if page.number:
         about["position"] = [each.name for each in lessons.numbered()].index(page.name) + 1
     if found := MINUTES.search(html):

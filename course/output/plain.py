@@ -54,15 +54,7 @@ def sections() -> list[tuple[str, list[Source]]]:
         [(title, names)] = entry.items()
         several = [names] if isinstance(names, str) else names
         pages = [known[name.removesuffix(".md")] for name in several]
-        found.append(
-            (
-                title,
-                [
-                    Source(_folder(page.name), page.heading, page.front.get("description", "").strip())
-                    for page in pages
-                ],
-            )
-        )
+        found.append((title, [Source(_folder(page.name), page.heading, page.front.get("description", "").strip()) for page in pages]))
     return found
 
 
@@ -99,10 +91,7 @@ def written(article: str, page: Source) -> str:
     """A page's Markdown, made of its built article."""
     root = html_tree.parse(article)
     answered = {
-        inside
-        for one in root.iter()
-        if "data-widget" in one.attrib or "exercise" in classes(one)
-        for inside in one.iter()
+        inside for one in root.iter() if "data-widget" in one.attrib or "exercise" in classes(one) for inside in one.iter()
     }
     html_tree.remove(root, lambda one: _is_pressed(one) and one not in answered)
     for beside in html_tree.find(root, "map__sum", "map__minutes"):
@@ -114,17 +103,8 @@ def written(article: str, page: Source) -> str:
 
 def _is_pressed(element: Element) -> bool:
     """Whether an element is only for a screen: a control, or what a script fills in."""
-    is_empty = element.tag in ("table", "ul", "ol", "dl") and not {each.tag for each in element.iter()} & {
-        "tr",
-        "li",
-        "dt",
-    }
-    return (
-        is_empty
-        or "headerlink" in classes(element)
-        or "hidden" in element.attrib
-        or element.tag in book.TO_PRESS
-    )
+    is_empty = element.tag in ("table", "ul", "ol", "dl") and not {each.tag for each in element.iter()} & {"tr", "li", "dt"}
+    return is_empty or "headerlink" in classes(element) or "hidden" in element.attrib or element.tag in book.TO_PRESS
 
 
 class _Reader:
@@ -137,9 +117,7 @@ class _Reader:
         """A link's address: whole where the course's own is known, and as the page has it otherwise."""
         if not href or urlsplit(href).scheme or not self.home:
             return href
-        return urljoin(f"{book.HERE}{self.folder}/" if self.folder else book.HERE, href).replace(
-            book.HERE, self.home
-        )
+        return urljoin(f"{book.HERE}{self.folder}/" if self.folder else book.HERE, href).replace(book.HERE, self.home)
 
     def source(self) -> str:
         """The last line: where the text is from."""

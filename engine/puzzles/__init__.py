@@ -16,14 +16,7 @@ from types import ModuleType
 
 from engine.base import check
 
-BESIDE = (
-    "judging",
-    "pipelines",
-    "puzzle_files",
-    "tl_blocks",
-    "tl_cases",
-    "tl_language",
-)  # modules of this package that are not puzzles
+BESIDE = ("judging", "pipelines", "puzzle_files")  # modules of this package that are not puzzles
 
 
 def modules() -> list[str]:

@@ -13,36 +13,31 @@ LONGEST = 160  # characters of a value that is quoted
 
 class Slip(Exception):
     """Raised for a wrong answer of the reader's function. ``words`` say what is wrong with it and help to
-    find the mistake; ``drawn`` is the state in which the figure shows it, ``at`` the line that it is about, where
-    that is not the one that was running."""
+    find the mistake; ``drawn`` is the state in which the figure shows it."""
 
-    def __init__(self, words, drawn=None, at=0):
+    def __init__(self, words, drawn=None):
         super().__init__(words)
-        self.words, self.drawn, self.at = words, drawn, at
+        self.words, self.drawn = words, drawn
 
 
 class EndlessOutput(Exception):
     """The reader's code prints without end."""
 
 
-def tried(code, name, task, given=None):
-    """Run the reader's code and pass its function to ``task``; ``given`` makes the code ready and says which names
-    it has besides Python's. Returns a dictionary: ``right`` is whether the
+def tried(code, name, task):
+    """Run the reader's code and pass its function to ``task``. Returns a dictionary: ``right`` is whether the
     answer is right, ``words`` the verdict, ``line`` the line that it is about (0 if none), ``printed`` the
     lines that the code printed, and ``drawn`` the state of the figure."""
     printed, drawn, line, right = [], None, 0, False
     names = {"__name__": "yours", "print": printer(printed)}
     try:
-        if given is not None:
-            code, more = given(code)
-            names.update(more)
         exec(code, names)
         if not callable(names.get(name)):
             raise Slip(f"There is no function {name} any more. Keep its first line as it was.")
         words, drawn = task(names[name])
         right = True
     except Slip as slip:
-        words, drawn, line = slip.words, slip.drawn, slip.at or line_of(slip)
+        words, drawn = slip.words, slip.drawn
     except EndlessOutput:
         words = f"Stopped: your code printed more than {MOST_LINES} lines. Print less."
     except SyntaxError as error:
@@ -50,11 +45,6 @@ def tried(code, name, task, given=None):
     except BaseException as error:  # SystemExit as well: the reader's code must not end this process
         words, line = said(error), line_of(error, ENDS_NOT in said(error))
     return {"right": right, "words": words, "line": line, "printed": printed, "drawn": drawn}
-
-
-def of(puzzle, code, task):
-    """What a puzzle's module says of the reader's code; ``task`` is "run" or "check"."""
-    return tried(code, puzzle.FUNCTION, getattr(puzzle, task), getattr(puzzle, "given", None))
 
 
 def printer(printed):

@@ -87,4 +87,4 @@ def lines(found: dict) -> list[str]:
 if __name__ == "__main__":
     asked = puzzles.puzzle(sys.argv[1])
     source = Path(sys.argv[2]).read_text(encoding="utf-8")
-    print("\n" + json.dumps(judging.of(asked, source, "check") | {"drawn": None}))
+    print("\n" + json.dumps(judging.tried(source, asked.FUNCTION, asked.check) | {"drawn": None}))

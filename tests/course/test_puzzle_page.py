@@ -68,7 +68,7 @@ def test_the_pages_python_says_what_cpython_says(tmp_path):
     for (name, tries), found in zip(jobs, in_brython(jobs, tmp_path)):
         puzzle = puzzles.puzzle(name)
         for (task, code), mine in zip(tries, found):
-            theirs = json.loads(judging.as_json(judging.of(puzzle, code, task)))
+            theirs = json.loads(judging.as_json(judging.tried(code, puzzle.FUNCTION, getattr(puzzle, task))))
             assert mine == theirs, (name, code)
 
 
