@@ -73,7 +73,7 @@ class ByHand(NamedTuple):
 
 LEVELS = [
     ByHand("1f1b", "1F1B", float(SCHEDULES["1f1b"].order), PLAIN, 4.0, 8.0, 1.0),
-    ByHand("interleaved", "Interleaved", float(SCHEDULES["interleaved"].order), CHUNKED, 4.0, 4.0, 2.0),
+    ByHand("interleaved", "Interleaved 1F1B", float(SCHEDULES["interleaved"].order), CHUNKED, 4.0, 4.0, 2.0),
     ByHand("zb-h1", "ZB-H1", float(SCHEDULES["zb-h1"].order), SPLIT, 4.0, 8.0, 1.0),
     ByHand("fsdp", "FSDP × PP", float(SCHEDULES["interleaved"].order), SHARDED, 4.0, 4.0, 2.0),
 ]
@@ -141,6 +141,9 @@ class Played(NamedTuple):
     hand_chunk=ROWS,
     hand_why=ROWS,
     hand_missing=ROWS,
+    input_stage=ROWS,
+    input_kind=ROWS,
+    input_chunk=ROWS,
     hand_code=ROWS,
     hand_start_s=ROWS,
     hand_end_s=ROWS,
@@ -177,7 +180,8 @@ def placed_by_hand(
     critical path (the chain of passes, each of which waited for the one before, that ends last), and the
     stage's order ``before`` it. ``hand_…``: one row for each slot of each stage: whether there is one, the
     pass that it would place, why it cannot (MAY if it can), the row of what is missing, the stage's order
-    with it, its start and end, and whether the published schedule has it next. ``held_…``: how many
+    with it, its start and end, and whether the published schedule has it next; ``input_…``: the pass of the
+    same micro-batch that a refused one needs first. ``held_…``: how many
     micro-batches' activations a stage holds, over time; ``held``: the most. ``par_s`` is the step of the
     published schedule; ``idle`` the share of the time up to the last end in which a stage does not compute.
     A gather of weights takes its stage's time, and nothing has to arrive for it. Leaves out messages, and the
@@ -232,6 +236,7 @@ def placed_by_hand(
     )
     hand_why, hand_missing, hand_code = full(ROWS, NONE_LEFT), full(ROWS, NOWHERE), full(ROWS, EMPTY)
     hand_start_s, hand_end_s, hand_published = zeros(ROWS), zeros(ROWS), zeros(ROWS)
+    input_stage, input_kind, input_chunk = zeros(ROWS), zeros(ROWS), zeros(ROWS)
     for s in range(stages):
         last = now.begins[s + 1] - 1
         free_s = now.end_s[last] if last >= now.begins[s] else 0.0
@@ -242,6 +247,8 @@ def placed_by_hand(
             hand_kind[row], hand_batch[row], hand_chunk[row] = found.kind, found.batch, found.chunk
             hand_why[row], hand_missing[row] = found.why, found.missing
             hand_code[row] = code[s] * SLOTS[mode] + slot
+            input_kind[row], source = input_of(found, s, stages)
+            input_stage[row], input_chunk[row] = source % stages, source // stages
             place = found.chunk * stages + s
             ready_s = 0.0
             if found.why == MAY and found.kind == FORWARD and place > 0:
@@ -273,6 +280,9 @@ def placed_by_hand(
         "hand_chunk": hand_chunk,
         "hand_why": hand_why,
         "hand_missing": hand_missing,
+        "input_stage": input_stage,
+        "input_kind": input_kind,
+        "input_chunk": input_chunk,
         "hand_code": hand_code,
         "hand_start_s": hand_start_s,
         "hand_end_s": hand_end_s,
@@ -401,6 +411,19 @@ def judged_sharded(line: Line, stage: int, kind: int) -> Verdict:
         if there.why != NONE_LEFT:
             return Verdict(kind, other, there.batch, NO_WEIGHTS, gather_row)
     return found
+
+
+def input_of(found: Verdict, stage: int, stages: int) -> tuple[int, int]:
+    """(kind, place) of the pass of the same micro-batch that a refused pass needs first; itself if it needs
+    none."""
+    place = found.chunk * stages + stage
+    if found.why == NO_FORWARD:
+        return FORWARD, place - 1
+    if found.why == NO_BACKWARD:
+        return found.kind, place + 1
+    if found.why == NO_OWN_FORWARD:
+        return FORWARD, place
+    return INPUT if found.why == NO_INPUT_GRADIENT else found.kind, place
 
 
 def row_of(stage: int, slot: int) -> int:

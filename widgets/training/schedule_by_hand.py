@@ -24,7 +24,7 @@ from engine.executed.placed_by_hand import (
     placed_by_hand,
     published_orders,
 )
-from engine.mechanism.pipeline_orders import FORWARD, GATHER, INPUT, WEIGHT
+from engine.mechanism.pipeline_orders import FORWARD, GATHER, WEIGHT
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lanes
@@ -60,8 +60,8 @@ KEY = [
     ("forward", "F", {"fill_color": fig.COLOR["compute"], "line_color": None}),
     ("backward", "B", {"fill_color": fig.COLOR["compute-deep"], "line_color": None}),
     ("held", "held", HELD),
-    ("could go here", "could go", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
-    ("critical path", "critical", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
+    ("could go here", "could", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
+    ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
 ]
 HOW = (
     "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can "
@@ -97,24 +97,24 @@ KEEN = [
     "A W fills a wait. Where an I can run, it goes first.",
     "Stay with a chunk while it has passes to run, and gather where the stage would wait anyway.",
 ]
+NEEDS = "{name} on stage {here} needs {input} of stage {there} first"
 WHY = [  # a pass cannot be placed, in the order of placed_by_hand
-    "Stage {here} has placed all of these.",
-    (
-        "{name} on stage {here} needs the output of the stage that the micro-batch comes from: that "
-        "forward is not placed."
-    ),
-    (
-        "{name} on stage {here} needs the gradient that comes back with this micro-batch from the stage "
-        "behind: that backward is not placed."
-    ),
-    "{name} on stage {here} starts from the micro-batch’s loss, which its forward on this stage makes first.",
-    "{name} on stage {here} needs the output’s gradient, which comes with {input} on this stage.",
-    (
-        "{name} finds no room on stage {here}, which holds as many activations as it can. Something has to "
-        "be freed first."
-    ),
-    "{name} needs weights that stage {here} does not have: gather them first.",
-    "Stage {here} has gathered eight times in this step already. Take passes back, and gather less often.",
+    "stage {here} has placed all of these",
+    *[NEEDS] * 4,
+    "{name} finds no room on stage {here}, which holds all the activations that it can",
+    "{name} needs weights that stage {here} does not have: gather them first",
+    "stage {here} has gathered eight times, and may not gather again",
+]
+BECAUSE = [
+    "",
+    "",
+    "A forward starts from what the stage before it has sent.",
+    "A backward starts from the gradient that the stage behind it sends back.",
+    "A backward starts from the loss, which the micro-batch’s forward on the last stage makes.",
+    "A weight gradient takes the gradient of the stage’s output, which comes with the input gradient.",
+    "It has to free some first, by a backward or, where the backward is split, a weight gradient.",
+    "A gather fetches the weights of one chunk, and drops those of the other.",
+    "Take passes back, and stay with a chunk for longer.",
 ]
 
 
@@ -227,8 +227,8 @@ class ScheduleByHand(Widget):
     formula = (
         "$$\\text{start}(x) = \\max\\bigl(\\text{end}(\\text{the pass before on its stage}),\\ "
         "\\text{end}(\\text{the input})\\bigr)$$\n\n"
-        "The input of a forward is the same micro-batch’s forward on the stage before, that of a backward its "
-        "backward on the stage behind, and on the last stage its own forward. The step ends with the last pass."
+        "The input of a forward is the same micro-batch’s forward on the stage before. That of a backward is "
+        "its backward on the stage behind or, on the last stage, its forward there."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -259,11 +259,11 @@ class ScheduleByHand(Widget):
         return self.found()["hand_why"] == MAY
 
     def is_refused(self):
-        return (self.tried > 0) & (self.of_tried("why") != MAY) & (self.of_tried("there") > 0)
+        return (self.tried > 0) & (self.of_tried("hand_why") != MAY) & (self.of_tried("hand_there") > 0)
 
     def of_tried(self, column):
         """A column of the hand in the row of the refused move."""
-        return np.sum(np.where(self.tried == HAND + 1, self.found()[f"hand_{column}"], 0.0))
+        return np.sum(np.where(self.tried == HAND + 1, self.found()[column], 0.0))
 
     @staticmethod
     def look(kind, chunk):
@@ -289,11 +289,12 @@ class ScheduleByHand(Widget):
 
     def reasons(self, of, say=phrase):
         """Why a pass cannot be placed, in the order of the engine's reasons; ``of`` gives its columns."""
-        kind, batch, chunk = (of(name) for name in ("kind", "batch", "chunk"))
+        batch = of("hand_batch")
         texts = {
-            "name": self.named(kind, batch, chunk, say),
-            "here": show(of("stage") + 1, "count"),
-            "input": self.named(INPUT + 0.0 * kind, batch, chunk, say),
+            "name": self.named(of("hand_kind"), batch, of("hand_chunk"), say),
+            "here": show(of("hand_stage") + 1, "count"),
+            "input": self.named(of("input_kind"), batch, of("input_chunk"), say),
+            "there": show(of("input_stage") + 1, "count"),
         }
         return [
             "",
@@ -423,7 +424,7 @@ class ScheduleByHand(Widget):
         )
         look = self.look(found["hand_kind"], found["hand_chunk"])
         may, left_over = self.may() & there, there & (found["hand_why"] != NONE_LEFT)
-        lacking = self.is_refused() & (self.of_tried("missing") == HAND)
+        lacking = self.is_refused() & (self.of_tried("hand_missing") == HAND)
         asked = self.is_refused() & (self.tried == HAND + 1)
         moves = self.to_position(found["hand_stage"], found["hand_code"])
         return {
@@ -464,7 +465,7 @@ class ScheduleByHand(Widget):
             start=show(found["hand_start_s"], "seconds"),
             end=show(found["hand_end_s"], "seconds"),
         )
-        why = select(found["hand_why"], self.reasons(lambda name: found[f"hand_{name}"]))
+        why = select(found["hand_why"], self.reasons(lambda name: found[name]))
         said = select(np.where(self.may(), 0.0, 1.0), [can, why])
         return select(found["hand_there"], ["", said])
 
@@ -615,11 +616,15 @@ class ScheduleByHand(Widget):
     def index(self):
         return self.level.mode
 
+    def reason(self):
+        """Why the move that was tried is refused."""
+        return select(self.of_tried("hand_why"), self.reasons(self.of_tried, str.format))
+
     @regime()
     def refused(self):
-        said = select(self.of_tried("why"), self.reasons(self.of_tried, str.format))
-        lit = choose(self.of_tried("missing") >= 0, " What it waits for is outlined.", "")
-        return self.is_refused(), f"Not yet. {said}{lit}"
+        why = self.of_tried("hand_why")
+        lit = choose(self.of_tried("hand_missing") >= 0, " The button to press instead is outlined.", "")
+        return self.is_refused(), f"Not yet: {self.reason()}. {select(why, BECAUSE)}{lit}"
 
     @regime(target=True)
     def behind(self):
@@ -655,17 +660,18 @@ class ScheduleByHand(Widget):
 
     def summary(self):
         found = self.found()
-        so_far = (
-            f"{show(found['placed'], 'count')} of {show(found['passes'], 'count')} passes are placed, in "
-            f"{show(found['total_s'], 'seconds')}; {self.level.name} needs "
-            f"{show(found['par_s'], 'seconds')} for all."
-        )
+        passes, total = show(found["passes"], "count"), show(found["total_s"], "seconds")
+        par = show(found["par_s"], "seconds")
+        some = f"{show(found['placed'], 'count')} of {passes} passes"
         whole = (
-            f"All {show(found['passes'], 'count')} passes take {show(found['total_s'], 'seconds')}, "
-            f"{choose(self.is_par(), 'no more than', 'and')} {self.level.name} "
-            f"{show(found['par_s'], 'seconds')}."
+            f"All {passes} passes take {total}, {choose(self.is_par(), 'no longer than', 'and')} "
+            f"{self.level.name}{choose(self.is_par(), '', f' takes {par}')}."
         )
-        return choose(self.is_complete(), whole, so_far)
+        empty = f"Place {passes} passes, and end no later than {self.level.name}, at {par}: begin on stage 1."
+        so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
+        stands = choose(found["total_s"] > 0, so_far, empty)
+        refused = f"Not yet: {self.reason()}; {some} stand, in {total}."
+        return choose(self.is_refused(), refused, choose(self.is_complete(), whole, stands))
 
 
 ScheduleByHand.serve_as(__name__)
