@@ -39,7 +39,7 @@ HAND = np.arange(float(ROWS))
 HAND_STAGE, HAND_SLOT = np.floor(HAND / MOST_SLOTS), HAND % MOST_SLOTS
 
 # A lane from its top: the passes, and below them what the stage holds. Beside it are buttons, in two rows.
-PASSES, STRIP = (0.05, 0.66), (0.72, 0.95)
+PASSES, STRIP, STRIP_HIGH = (0.05, 0.66), (0.72, 0.95), 0.95 - 0.72
 UPPER, LOWER = (0.03, 0.49), (0.51, 0.97)
 BUTTONS, BUTTONS_END, BETWEEN = 1.05, 1.49, 0.008
 WIDER = 1.18  # the chart is as long as par and a little, until the reader's own step is longer
@@ -198,8 +198,8 @@ class ScheduleByHand(Widget):
             "blocks",
         ),
         Step(
-            "Stage 4 has turned the first one round: its backward goes up the stages and frees room on each. "
-            "{placed} stand.",
+            "The last stage has turned the first one round: its backward goes up the stages and frees room "
+            "on each. {placed} stand.",
             started("1f1b", 5, 4, 3, 2),
             "memory",
         ),
@@ -364,7 +364,8 @@ class ScheduleByHand(Widget):
     @part(*EVERY)
     def strips(self):
         found = self.found()
-        bottom, top = self.band(found["held_stage"], STRIP)
+        share = found["held_batches"] / self.room
+        bottom, top = self.band(found["held_stage"], (STRIP[1] - STRIP_HIGH * share, STRIP[1]))
         return {
             "stage": found["held_stage"] + 1,
             "from_s": found["held_from_s"],
@@ -373,7 +374,7 @@ class ScheduleByHand(Widget):
             "left": found["held_from_s"] / self.width_s(),
             "right": found["held_to_s"] / self.width_s(),
             "bottom": bottom,
-            "top": bottom + (top - bottom) * found["held_batches"] / self.room,
+            "top": top,
         }
 
     @hint("strips")
