@@ -444,7 +444,7 @@ class ScheduleByHand(Widget):
             "on": select(np.where(may, look, 6.0), [*LOOKS, "not"]),
             "strength": np.where(may, self.strength(look), 0.0),
             "outline": np.where(may, 1.0, 0.0),
-            "dashed": np.where(there & ~may, np.where(left_over, 0.9, 0.25), 0.0),
+            "dashed": np.where(left_over & ~may, 0.9, 0.0),
             "lit": np.where(lacking, 1.0, 0.0),
             "asked": np.where(asked, 1.0, 0.0),
             "coached": np.where(self.coach & (found["hand_published"] > 0), 1.0, 0.0),
