@@ -342,6 +342,7 @@ class ScheduleByHand(Widget):
             "text": show(np.where(found["kind"] == GATHER, found["chunk"], found["batch"]) + 1, "count"),
             "look": select(look, LOOKS),
             "strength": self.strength(look),
+            "edge": np.where((look > 1) & (look < 5), 1.0, 0.0),  # what is pale
             "critical": found["critical"],
             **self.to_position(found["stage"], found["before"]),
             "sets_tried": 0.0 * found["stage"],
@@ -513,6 +514,7 @@ class ScheduleByHand(Widget):
             p.segment(0, side, 1, side, source=rows, line_color=color["grid"], name="room_lines")
         p.quad(**fig.BOX, source=sources["strips"], **HELD)
         p.quad(**fig.BOX, source=blocks, fill_color=hues, fill_alpha="strength", line_color=color["panel"])
+        p.quad(**fig.BOX, source=blocks, fill_color=None, line_color=hues, line_alpha="edge", name="edges")
         p.quad(
             **fig.BOX, source=sources["ghosts"], fill_color=hues, fill_alpha=GHOSTLY, line_color=hues, **GHOST
         )
