@@ -48,6 +48,17 @@ def whole(key="1f1b"):
     return codes(at(key, published_orders(key)))
 
 
+def place_of_mark(said):
+    """(stage, how far down its lane) of a mark, by what is said of it: the upper button, passes, the lower one,
+    memory."""
+    stage = int(re.search(r"[Ss]tage (\d)", said)[1]) - 1
+    if "holds" in said and "finds no room" not in said:
+        return stage, 2
+    if "take it back" in said:
+        return stage, 0.5
+    return stage, 1 if re.search(r"\bB\d on", said) else 0
+
+
 def press(page, row):
     at_ = page.evaluate(BUTTON, row)
     page.mouse.click(at_["x"], at_["y"])
@@ -78,8 +89,7 @@ def test_1f1b_is_built_with_keys(visit, static):
             said = spoken.inner_text()
             if name in said:
                 break
-            here = int(re.search(r"on stage (\d)", said)[1]) - 1 if "on stage" in said else 0
-            there = (stage, slot) > (here, 0 if "F" in said.split(" on stage")[0] else 1)
+            there = (stage, slot) > place_of_mark(said)
             page.keyboard.press("ArrowDown" if there else "ArrowUp")
         assert name in spoken.inner_text()
         page.keyboard.press("Enter")

@@ -543,7 +543,8 @@ class ScheduleByHand(Widget):
         p.text(0, -0.03, text="text", source=end, y_offset=14, **fig.BOLD)
         p.text("par", -0.03, text="par_text", source=end, y_offset=14, text_align="right", **fig.LABEL)
         for width, words in (("wide", "place next"), ("narrow", "place")):
-            fig.only(width, p.text(BUTTONS, 1.07, text=value(words), **fig.TEXT))
+            over = {"text_align": "right"} | fig.TEXT
+            fig.only(width, p.text(BUTTONS_END - BETWEEN, 1.07, text=value(words), **over))
         lanes.key(p, KEY)
         return p
 
