@@ -63,6 +63,7 @@ FOUND = {
     "prefill_decode": {"mode": 2, "wire": 940e6},
     "layout_planner": {"gpus": 1.0},
     "deployment_planner": {"tpot": 0.005},
+    "schedule_by_hand": dict.fromkeys((f"stage_{s}" for s in (1, 2, 3, 4)), float(0b1_0000_1111_0000_1111)),
     "launch_timeline": {"model": 2, "batch": 1024.0, "tp": 3},
 }
 

@@ -73,13 +73,13 @@ class ByHand(NamedTuple):
 
 LEVELS = [
     ByHand("1f1b", "1F1B", float(SCHEDULES["1f1b"].order), PLAIN, 4.0, 8.0, 1.0),
-    ByHand("interleaved", "Interleaved", float(SCHEDULES["interleaved"].order), CHUNKED, 4.0, 4.0, 2.0),
+    ByHand("interleaved", "Interleaved 1F1B", float(SCHEDULES["interleaved"].order), CHUNKED, 4.0, 4.0, 2.0),
     ByHand("zb-h1", "ZB-H1", float(SCHEDULES["zb-h1"].order), SPLIT, 4.0, 8.0, 1.0),
     ByHand("fsdp", "FSDP × PP", float(SCHEDULES["interleaved"].order), SHARDED, 4.0, 4.0, 2.0),
 ]
 
 
-class Line(NamedTuple):
+class Placing(NamedTuple):
     """A pipeline and what its stages have placed."""
 
     mode: int
@@ -94,7 +94,7 @@ class Line(NamedTuple):
     gathers: list[int]
 
 
-class Verdict(NamedTuple):
+class NextPass(NamedTuple):
     """What a slot of a stage would place now, and why it cannot."""
 
     kind: int
@@ -141,6 +141,9 @@ class Played(NamedTuple):
     hand_chunk=ROWS,
     hand_why=ROWS,
     hand_missing=ROWS,
+    input_stage=ROWS,
+    input_kind=ROWS,
+    input_chunk=ROWS,
     hand_code=ROWS,
     hand_start_s=ROWS,
     hand_end_s=ROWS,
@@ -177,7 +180,8 @@ def placed_by_hand(
     critical path (the chain of passes, each of which waited for the one before, that ends last), and the
     stage's order ``before`` it. ``hand_…``: one row for each slot of each stage: whether there is one, the
     pass that it would place, why it cannot (MAY if it can), the row of what is missing, the stage's order
-    with it, its start and end, and whether the published schedule has it next. ``held_…``: how many
+    with it, its start and end, and whether the published schedule has it next; ``input_…``: the pass of the
+    same micro-batch that a refused one needs first. ``held_…``: how many
     micro-batches' activations a stage holds, over time; ``held``: the most. ``par_s`` is the step of the
     published schedule; ``idle`` the share of the time up to the last end in which a stage does not compute.
     A gather of weights takes its stage's time, and nothing has to arrive for it. Leaves out messages, and the
@@ -232,6 +236,7 @@ def placed_by_hand(
     )
     hand_why, hand_missing, hand_code = full(ROWS, NONE_LEFT), full(ROWS, NOWHERE), full(ROWS, EMPTY)
     hand_start_s, hand_end_s, hand_published = zeros(ROWS), zeros(ROWS), zeros(ROWS)
+    input_stage, input_kind, input_chunk = zeros(ROWS), zeros(ROWS), zeros(ROWS)
     for s in range(stages):
         last = now.begins[s + 1] - 1
         free_s = now.end_s[last] if last >= now.begins[s] else 0.0
@@ -242,6 +247,8 @@ def placed_by_hand(
             hand_kind[row], hand_batch[row], hand_chunk[row] = found.kind, found.batch, found.chunk
             hand_why[row], hand_missing[row] = found.why, found.missing
             hand_code[row] = code[s] * SLOTS[mode] + slot
+            input_kind[row], source = input_of(found, s, stages)
+            input_stage[row], input_chunk[row] = source % stages, source // stages
             place = found.chunk * stages + s
             ready_s = 0.0
             if found.why == MAY and found.kind == FORWARD and place > 0:
@@ -273,6 +280,9 @@ def placed_by_hand(
         "hand_chunk": hand_chunk,
         "hand_why": hand_why,
         "hand_missing": hand_missing,
+        "input_stage": input_stage,
+        "input_kind": input_kind,
+        "input_chunk": input_chunk,
         "hand_code": hand_code,
         "hand_start_s": hand_start_s,
         "hand_end_s": hand_end_s,
@@ -293,10 +303,10 @@ def placed_by_hand(
 
 
 # -- what may be placed --------------------------------------------------------------------------------------
-def empty_line(mode: int, stages: int, batches: int, chunks: int, room: float) -> Line:
+def empty_line(mode: int, stages: int, batches: int, chunks: int, room: float) -> Placing:
     """A pipeline that has placed nothing."""
     places = stages * chunks
-    return Line(
+    return Placing(
         mode,
         stages,
         batches,
@@ -319,7 +329,7 @@ def digits(code: float, base: int) -> list[int]:
     return found
 
 
-def judged(line: Line, stage: int, slot: int) -> Verdict:
+def judged(line: Placing, stage: int, slot: int) -> NextPass:
     """What a slot of a stage would place now, and whether it may."""
     kind, chunk = kind_in(line.mode, slot), slot % 2 if line.mode == CHUNKED else 0
     if line.mode == SHARDED:
@@ -347,60 +357,73 @@ def slot_of(mode: int, kind: int, chunk: int) -> int:
     return 1 if kind == BACKWARD or kind == INPUT else 2  # noqa: SIM109 (programs know no tuple)
 
 
-def judged_pass(line: Line, stage: int, kind: int, chunk: int) -> Verdict:
+def judged_pass(line: Placing, stage: int, kind: int, chunk: int) -> NextPass:
     """The next pass of this kind through a chunk of a stage, and what it lacks."""
     place, stages, mode = chunk * line.stages + stage, line.stages, line.mode
     places = stages * line.chunks
     if kind == WEIGHT:
         batch = line.weights[place]
         if batch == line.batches:
-            return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+            return NextPass(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
         if batch == line.backwards[place]:
-            return Verdict(kind, chunk, batch, NO_INPUT_GRADIENT, row_of(stage, slot_of(mode, INPUT, chunk)))
-        return Verdict(kind, chunk, batch, MAY, NOWHERE)
+            return NextPass(kind, chunk, batch, NO_INPUT_GRADIENT, row_of(stage, slot_of(mode, INPUT, chunk)))
+        return NextPass(kind, chunk, batch, MAY, NOWHERE)
     if kind == FORWARD:
         batch = line.forwards[place]
         if batch == line.batches:
-            return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+            return NextPass(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
         if place > 0 and line.forwards[place - 1] <= batch:
             slot = slot_of(mode, FORWARD, (place - 1) // stages)
-            return Verdict(kind, chunk, batch, NO_FORWARD, row_of((place - 1) % stages, slot))
+            return NextPass(kind, chunk, batch, NO_FORWARD, row_of((place - 1) % stages, slot))
         whole, kept = in_flight(line, stage), waiting_weights(line, stage)
         if (whole + 1 + KEPT_FOR_WEIGHTS * kept) / line.chunks > line.room + 1e-9:
             frees = WEIGHT if kept > 0 else INPUT if mode == SPLIT else BACKWARD
             slot = slot_of(mode, frees, line.chunks - 1)
-            return Verdict(kind, chunk, batch, NO_ROOM, row_of(stage, slot))
-        return Verdict(kind, chunk, batch, MAY, NOWHERE)
+            return NextPass(kind, chunk, batch, NO_ROOM, row_of(stage, slot))
+        return NextPass(kind, chunk, batch, MAY, NOWHERE)
     batch = line.backwards[place]
     if batch == line.batches:
-        return Verdict(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
+        return NextPass(kind, chunk, batch - 1, NONE_LEFT, NOWHERE)
     if place == places - 1 and line.forwards[place] <= batch:
-        return Verdict(kind, chunk, batch, NO_OWN_FORWARD, row_of(stage, slot_of(mode, FORWARD, chunk)))
+        return NextPass(kind, chunk, batch, NO_OWN_FORWARD, row_of(stage, slot_of(mode, FORWARD, chunk)))
     if place < places - 1 and line.backwards[place + 1] <= batch:
         slot = slot_of(mode, kind, (place + 1) // stages)
-        return Verdict(kind, chunk, batch, NO_BACKWARD, row_of((place + 1) % stages, slot))
-    return Verdict(kind, chunk, batch, MAY, NOWHERE)
+        return NextPass(kind, chunk, batch, NO_BACKWARD, row_of((place + 1) % stages, slot))
+    return NextPass(kind, chunk, batch, MAY, NOWHERE)
 
 
-def judged_sharded(line: Line, stage: int, kind: int) -> Verdict:
+def judged_sharded(line: Placing, stage: int, kind: int) -> NextPass:
     """The same where a stage has the weights of one chunk at a time, and must gather those of the other."""
     has, gather_row = line.gathered[stage], row_of(stage, slot_of(SHARDED, GATHER, 0))
     other = 1 - has if has >= 0 else 0
     if kind == GATHER:
         left = line.batches - line.backwards[other * line.stages + stage]
         if left == 0:
-            return Verdict(kind, other, 0, NONE_LEFT, NOWHERE)
+            return NextPass(kind, other, 0, NONE_LEFT, NOWHERE)
         why = MAY if line.gathers[stage] < MOST_GATHERS else NO_GATHERS
-        return Verdict(kind, other, line.gathers[stage], why, NOWHERE)
+        return NextPass(kind, other, line.gathers[stage], why, NOWHERE)
     if has < 0:
         batch = 0
-        return Verdict(kind, other if kind == FORWARD else 1, batch, NO_WEIGHTS, gather_row)
+        return NextPass(kind, other if kind == FORWARD else 1, batch, NO_WEIGHTS, gather_row)
     found = judged_pass(line, stage, kind, has)
     if found.why == NONE_LEFT:
         there = judged_pass(line, stage, kind, other)
         if there.why != NONE_LEFT:
-            return Verdict(kind, other, there.batch, NO_WEIGHTS, gather_row)
+            return NextPass(kind, other, there.batch, NO_WEIGHTS, gather_row)
     return found
+
+
+def input_of(found: NextPass, stage: int, stages: int) -> tuple[int, int]:
+    """(kind, place) of the pass of the same micro-batch that a refused pass needs first; itself if it needs
+    none."""
+    place = found.chunk * stages + stage
+    if found.why == NO_FORWARD:
+        return FORWARD, place - 1
+    if found.why == NO_BACKWARD:
+        return found.kind, place + 1
+    if found.why == NO_OWN_FORWARD:
+        return FORWARD, place
+    return INPUT if found.why == NO_INPUT_GRADIENT else found.kind, place
 
 
 def row_of(stage: int, slot: int) -> int:
@@ -408,7 +431,7 @@ def row_of(stage: int, slot: int) -> int:
     return stage * MOST_SLOTS + slot
 
 
-def in_flight(line: Line, stage: int) -> int:
+def in_flight(line: Placing, stage: int) -> int:
     """The chunks' activations that a stage holds whole."""
     whole = 0
     for chunk in range(line.chunks):
@@ -417,14 +440,14 @@ def in_flight(line: Line, stage: int) -> int:
     return whole
 
 
-def waiting_weights(line: Line, stage: int) -> int:
+def waiting_weights(line: Placing, stage: int) -> int:
     """Input gradients of a stage whose weight gradients are still to come."""
     if line.mode != SPLIT:
         return 0
     return line.backwards[stage] - line.weights[stage]
 
 
-def take(line: Line, stage: int, found: Verdict) -> None:
+def take(line: Placing, stage: int, found: NextPass) -> None:
     """Count a pass as placed."""
     place = found.chunk * line.stages + stage
     if found.kind == GATHER:

@@ -9,7 +9,8 @@ from course.links import figures
 from engine import catalog
 from engine.exam import incident_cases as cases
 from engine.executed.incident import CORRUPT, SKIPPED
-from engine.one_gpu import compilation
+from engine.executed.placed_by_hand import NO_ROOM
+from engine.one_gpu import compilation, traces
 from tests.lessons.reading import Lesson
 
 
@@ -145,6 +146,64 @@ SAYS = {
         ),
         "Four weeks": lambda home, now: "refused" in now.summary() and "refused" not in home.summary(),
     },
+    "07-pipeline-parallel.md": {
+        "as many micro-batches as stages": lambda home, now: 45 < number(now, "bubble") < 50,
+        "four times as many": lambda home, now: (
+            now.micro_batches == 4 * now.stages and number(now, "bubble") < 20
+        ),
+        "GPipe makes all forwards": lambda home, now: number(now, "held") == now.micro_batches,
+        "**one forward, one backward**": lambda home, now: (
+            number(now, "held") == now.stages and number(now, "bubble") == number(home, "bubble")
+        ),
+        "ask stage 1 for a backward at once": lambda home, now: "needs B1 of stage 2 first" in now.summary(),
+        "the first micro-batch has come back": lambda home, now: (
+            all_may(now, 0) and now.found()["held"].tolist() == [4, 3, 2, 1]
+        ),
+        "run four forwards on the last stage": lambda home, now: (
+            now.found()["hand_why"][0] == NO_ROOM and number(now, "so_far") == 180
+        ),
+        "goes round the GPUs twice": lambda home, now: np.nanmax(now.found()["place"]) == 2 * now.stages - 1,
+        "**ZB-H1**": lambda home, now: (
+            number(now, "held") == 4 and number(now, "bubble") < number(home, "bubble")
+        ),
+        "ZB-H2 in the timeline": lambda home, now: number(now, "bubble") == 0 and not now.in_step,
+        "Let all stages end the step together": lambda home, now: number(now, "bubble") > 0 and now.in_step,
+        "build ZB-H1": lambda home, now: now.placed() == "0 of 96 passes",
+        "shards the weights as well": lambda home, now: "G1" in list(now.shown()["parts"]["hand"]["name"]),
+        "In the steady state": lambda home, now: sum(now.found()["beside"] > 0) > now.micro_batches,
+        "the timeline plays them": lambda home, now: now.schedule.name == "ZB-V",
+        "an output layer worth three tenths of a stage": lambda home, now: (
+            now.slowest() > 1.2 and number(now, "bubble") > 24
+        ),
+    },
+    "13-pytorch-internals.md": {
+        "autocast off": lambda home, now: number(home, "operators") - number(now, "operators") == 6,
+        "`no_grad`": lambda home, now: (
+            visited(now, "addmm") == ["Autograd", "CPU"] and number(now, "graph") == 0
+        ),
+        "`inference_mode`": lambda home, now: visited(now, "addmm") == ["CPU"],
+        "fused attention": lambda home, now: (
+            number(now, "operators") < traces.counts("attention", False, "grad")["operators"] / 2
+        ),
+        "matrices of 512": lambda home, now: now.idle_share() > 0.5 and now.waits_share() < 0.01,
+        "matrices of 4,096": lambda home, now: now.idle_share() < 0.01,
+    },
+    "14-mixed-precision.md": {
+        "a gradient of 2·10⁻⁸": lambda home, now: now.shown()["readouts"]["means"]["text"] == "0",
+        "70,000": lambda home, now: now.shown()["readouts"]["means"]["text"] == "infinity",
+        "both": lambda home, now: number(now, "means") == pytest.approx(70_000, rel=0.004),
+        "a rate of 0.01": lambda home, now: 1 < number(now, "nearest") < 1.7 and number(home, "nearest") == 1,
+        "fp16": lambda home, now: number(now, "nearest") > 1.9,
+        "8": lambda home, now: 0.2 < number(now, "lost") / number(home, "lost") < 1,
+        "32,768": lambda home, now: number(now, "lost") < 1,
+        "The same gradients in bf16": lambda home, now: now.scale == 1 and number(now, "lost") == 0,
+    },
+    "15-caching-allocator.md": {
+        "one length": lambda home, now: number(now, "peaks") < 1.1,
+        "a little spread": lambda home, now: number(now, "peaks") > 1.35,
+        "60 GB": lambda home, now: number(now, "retries") > 0 and not now.run()["failed"],
+        "Switch it on": lambda home, now: number(now, "peaks") < 1.1 < number(home, "peaks"),
+    },
 }
 
 
@@ -193,6 +252,21 @@ def links(lesson: str):
         home, (state, _) = figures.of_fence(body, slug), figures.told(found["state"])
         as_it_is = figures.in_state(slug, home, {}) if home else figures.all_widgets()[slug]()
         yield found["words"], as_it_is, figures.in_state(slug, state, home)
+
+
+def all_may(at, slot: int) -> bool:
+    """Whether each stage can place a forward (0)."""
+    return all(at.found()["hand_why"][4 * stage + slot] == 0 for stage in range(4))
+
+
+def visited(at, operator: str) -> list[str]:
+    """The keys at which an operator's kernels were visited."""
+    marks = at.shown()["parts"]["visits"]
+    return [
+        key.removesuffix("CPU") or key
+        for name, key, seen in zip(marks["operator"], marks["key"], marks["seen"])
+        if name == f"aten::{operator}" and seen
+    ]
 
 
 @pytest.mark.parametrize("lesson", SAYS)

@@ -246,6 +246,17 @@ def test_its_marks_have_something_to_say(slug, cls):
     assert said
 
 
+def test_a_press_sets_controls_to_what_they_take(slug, cls):
+    """Each mark that can be pressed, in the default, the presets and some scattered states."""
+    for state in [states.default(cls), *states.presets(cls), *states.scattered(cls, 5)] if cls.press else []:
+        for part in cls.press:
+            columns = in_state(cls, state)["parts"][part]
+            sets = {name.removeprefix("sets_"): column for name, column in columns.items() if "sets_" in name}
+            assert sets and set(sets) <= set(cls.controls()) and set(fig.BOX) <= set(columns)
+            for row in range(len(columns["left"])):
+                cls().set_raw({name: float(column[row]) for name, column in sets.items()})
+
+
 def test_the_columns_of_a_part_are_of_one_length(slug, cls):
     for state in [states.default(cls), *states.scattered(cls, 10)]:
         for name, part in in_state(cls, state)["parts"].items():

@@ -24,7 +24,7 @@ from engine.executed.placed_by_hand import (
     placed_by_hand,
     published_orders,
 )
-from engine.mechanism.pipeline_orders import FORWARD, GATHER, INPUT, WEIGHT
+from engine.mechanism.pipeline_orders import FORWARD, GATHER, WEIGHT
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lanes
@@ -39,7 +39,7 @@ HAND = np.arange(float(ROWS))
 HAND_STAGE, HAND_SLOT = np.floor(HAND / MOST_SLOTS), HAND % MOST_SLOTS
 
 # A lane from its top: the passes, and below them what the stage holds. Beside it are buttons, in two rows.
-PASSES, STRIP = (0.05, 0.66), (0.72, 0.95)
+PASSES, STRIP, STRIP_HIGH = (0.05, 0.66), (0.72, 0.95), 0.95 - 0.72
 UPPER, LOWER = (0.03, 0.49), (0.51, 0.97)
 BUTTONS, BUTTONS_END, BETWEEN = 1.05, 1.49, 0.008
 WIDER = 1.18  # the chart is as long as par and a little, until the reader's own step is longer
@@ -60,8 +60,8 @@ KEY = [
     ("forward", "F", {"fill_color": fig.COLOR["compute"], "line_color": None}),
     ("backward", "B", {"fill_color": fig.COLOR["compute-deep"], "line_color": None}),
     ("held", "held", HELD),
-    ("could go here", "could go", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
-    ("critical path", "critical", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
+    ("could go here", "could", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
+    ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
 ]
 HOW = (
     "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can "
@@ -97,24 +97,24 @@ KEEN = [
     "A W fills a wait. Where an I can run, it goes first.",
     "Stay with a chunk while it has passes to run, and gather where the stage would wait anyway.",
 ]
+NEEDS = "{name} on stage {here} needs {input} of stage {there} first"
 WHY = [  # a pass cannot be placed, in the order of placed_by_hand
-    "Stage {here} has placed all of these.",
-    (
-        "{name} on stage {here} needs the output of the stage that the micro-batch comes from: that "
-        "forward is not placed."
-    ),
-    (
-        "{name} on stage {here} needs the gradient that comes back with this micro-batch from the stage "
-        "behind: that backward is not placed."
-    ),
-    "{name} on stage {here} starts from the micro-batch’s loss, which its forward on this stage makes first.",
-    "{name} on stage {here} needs the output’s gradient, which comes with {input} on this stage.",
-    (
-        "{name} finds no room on stage {here}, which holds as many activations as it can. Something has to "
-        "be freed first."
-    ),
-    "{name} needs weights that stage {here} does not have: gather them first.",
-    "Stage {here} has gathered eight times in this step already. Take passes back, and gather less often.",
+    "stage {here} has placed all of these",
+    *[NEEDS] * 4,
+    "{name} finds no room on stage {here}, which holds all the activations that it can",
+    "{name} needs weights that stage {here} does not have: gather them first",
+    "stage {here} has gathered eight times, and may not gather again",
+]
+BECAUSE = [
+    "",
+    "",
+    "A forward starts from what the stage before it has sent.",
+    "A backward starts from the gradient that the stage behind it sends back.",
+    "A backward starts from the loss, which the micro-batch’s forward on the last stage makes.",
+    "A weight gradient takes the gradient of the stage’s output, which comes with the input gradient.",
+    "It has to free some first, by a backward or, where the backward is split, a weight gradient.",
+    "A gather fetches the weights of one chunk, and drops those of the other.",
+    "Take passes back, and stay with a chunk for longer.",
 ]
 
 
@@ -198,8 +198,8 @@ class ScheduleByHand(Widget):
             "blocks",
         ),
         Step(
-            "Stage 4 has turned the first one round: its backward goes up the stages and frees room on each. "
-            "{placed} stand.",
+            "The last stage has turned the first one round: its backward goes up the stages and frees room "
+            "on each. {placed} stand.",
             started("1f1b", 5, 4, 3, 2),
             "memory",
         ),
@@ -227,8 +227,8 @@ class ScheduleByHand(Widget):
     formula = (
         "$$\\text{start}(x) = \\max\\bigl(\\text{end}(\\text{the pass before on its stage}),\\ "
         "\\text{end}(\\text{the input})\\bigr)$$\n\n"
-        "The input of a forward is the same micro-batch’s forward on the stage before, that of a backward its "
-        "backward on the stage behind, and on the last stage its own forward. The step ends with the last pass."
+        "The input of a forward is the same micro-batch’s forward on the stage before. That of a backward is "
+        "its backward on the stage behind or, on the last stage, its forward there."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -259,11 +259,11 @@ class ScheduleByHand(Widget):
         return self.found()["hand_why"] == MAY
 
     def is_refused(self):
-        return (self.tried > 0) & (self.of_tried("why") != MAY) & (self.of_tried("there") > 0)
+        return (self.tried > 0) & (self.of_tried("hand_why") != MAY) & (self.of_tried("hand_there") > 0)
 
     def of_tried(self, column):
         """A column of the hand in the row of the refused move."""
-        return np.sum(np.where(self.tried == HAND + 1, self.found()[f"hand_{column}"], 0.0))
+        return np.sum(np.where(self.tried == HAND + 1, self.found()[column], 0.0))
 
     @staticmethod
     def look(kind, chunk):
@@ -289,11 +289,12 @@ class ScheduleByHand(Widget):
 
     def reasons(self, of, say=phrase):
         """Why a pass cannot be placed, in the order of the engine's reasons; ``of`` gives its columns."""
-        kind, batch, chunk = (of(name) for name in ("kind", "batch", "chunk"))
+        batch = of("hand_batch")
         texts = {
-            "name": self.named(kind, batch, chunk, say),
-            "here": show(of("stage") + 1, "count"),
-            "input": self.named(INPUT + 0.0 * kind, batch, chunk, say),
+            "name": self.named(of("hand_kind"), batch, of("hand_chunk"), say),
+            "here": show(of("hand_stage") + 1, "count"),
+            "input": self.named(of("input_kind"), batch, of("input_chunk"), say),
+            "there": show(of("input_stage") + 1, "count"),
         }
         return [
             "",
@@ -341,6 +342,7 @@ class ScheduleByHand(Widget):
             "text": show(np.where(found["kind"] == GATHER, found["chunk"], found["batch"]) + 1, "count"),
             "look": select(look, LOOKS),
             "strength": self.strength(look),
+            "edge": np.where((look > 1) & (look < 5), 1.0, 0.0),  # what is pale
             "critical": found["critical"],
             **self.to_position(found["stage"], found["before"]),
             "sets_tried": 0.0 * found["stage"],
@@ -363,7 +365,8 @@ class ScheduleByHand(Widget):
     @part(*EVERY)
     def strips(self):
         found = self.found()
-        bottom, top = self.band(found["held_stage"], STRIP)
+        share = found["held_batches"] / self.room
+        bottom, top = self.band(found["held_stage"], (STRIP[1] - STRIP_HIGH * share, STRIP[1]))
         return {
             "stage": found["held_stage"] + 1,
             "from_s": found["held_from_s"],
@@ -372,7 +375,7 @@ class ScheduleByHand(Widget):
             "left": found["held_from_s"] / self.width_s(),
             "right": found["held_to_s"] / self.width_s(),
             "bottom": bottom,
-            "top": bottom + (top - bottom) * found["held_batches"] / self.room,
+            "top": top,
         }
 
     @hint("strips")
@@ -423,7 +426,7 @@ class ScheduleByHand(Widget):
         )
         look = self.look(found["hand_kind"], found["hand_chunk"])
         may, left_over = self.may() & there, there & (found["hand_why"] != NONE_LEFT)
-        lacking = self.is_refused() & (self.of_tried("missing") == HAND)
+        lacking = self.is_refused() & (self.of_tried("hand_missing") == HAND)
         asked = self.is_refused() & (self.tried == HAND + 1)
         moves = self.to_position(found["hand_stage"], found["hand_code"])
         return {
@@ -442,7 +445,7 @@ class ScheduleByHand(Widget):
             "on": select(np.where(may, look, 6.0), [*LOOKS, "not"]),
             "strength": np.where(may, self.strength(look), 0.0),
             "outline": np.where(may, 1.0, 0.0),
-            "dashed": np.where(there & ~may, np.where(left_over, 0.9, 0.25), 0.0),
+            "dashed": np.where(left_over & ~may, 0.9, 0.0),
             "lit": np.where(lacking, 1.0, 0.0),
             "asked": np.where(asked, 1.0, 0.0),
             "coached": np.where(self.coach & (found["hand_published"] > 0), 1.0, 0.0),
@@ -464,7 +467,7 @@ class ScheduleByHand(Widget):
             start=show(found["hand_start_s"], "seconds"),
             end=show(found["hand_end_s"], "seconds"),
         )
-        why = select(found["hand_why"], self.reasons(lambda name: found[f"hand_{name}"]))
+        why = select(found["hand_why"], self.reasons(lambda name: found[name]))
         said = select(np.where(self.may(), 0.0, 1.0), [can, why])
         return select(found["hand_there"], ["", said])
 
@@ -511,6 +514,7 @@ class ScheduleByHand(Widget):
             p.segment(0, side, 1, side, source=rows, line_color=color["grid"], name="room_lines")
         p.quad(**fig.BOX, source=sources["strips"], **HELD)
         p.quad(**fig.BOX, source=blocks, fill_color=hues, fill_alpha="strength", line_color=color["panel"])
+        p.quad(**fig.BOX, source=blocks, fill_color=None, line_color=hues, line_alpha="edge", name="edges")
         p.quad(
             **fig.BOX, source=sources["ghosts"], fill_color=hues, fill_alpha=GHOSTLY, line_color=hues, **GHOST
         )
@@ -539,7 +543,8 @@ class ScheduleByHand(Widget):
         p.text(0, -0.03, text="text", source=end, y_offset=14, **fig.BOLD)
         p.text("par", -0.03, text="par_text", source=end, y_offset=14, text_align="right", **fig.LABEL)
         for width, words in (("wide", "place next"), ("narrow", "place")):
-            fig.only(width, p.text(BUTTONS, 1.07, text=value(words), **fig.TEXT))
+            over = {"text_align": "right"} | fig.TEXT
+            fig.only(width, p.text(BUTTONS_END - BETWEEN, 1.07, text=value(words), **over))
         lanes.key(p, KEY)
         return p
 
@@ -615,11 +620,15 @@ class ScheduleByHand(Widget):
     def index(self):
         return self.level.mode
 
+    def reason(self):
+        """Why the move that was tried is refused."""
+        return select(self.of_tried("hand_why"), self.reasons(self.of_tried, str.format))
+
     @regime()
     def refused(self):
-        said = select(self.of_tried("why"), self.reasons(self.of_tried, str.format))
-        lit = choose(self.of_tried("missing") >= 0, " What it waits for is outlined.", "")
-        return self.is_refused(), f"Not yet. {said}{lit}"
+        why = self.of_tried("hand_why")
+        lit = choose(self.of_tried("hand_missing") >= 0, " The button to press instead is outlined.", "")
+        return self.is_refused(), f"Not yet: {self.reason()}. {select(why, BECAUSE)}{lit}"
 
     @regime(target=True)
     def behind(self):
@@ -655,17 +664,18 @@ class ScheduleByHand(Widget):
 
     def summary(self):
         found = self.found()
-        so_far = (
-            f"{show(found['placed'], 'count')} of {show(found['passes'], 'count')} passes are placed, in "
-            f"{show(found['total_s'], 'seconds')}; {self.level.name} needs "
-            f"{show(found['par_s'], 'seconds')} for all."
-        )
+        passes, total = show(found["passes"], "count"), show(found["total_s"], "seconds")
+        par = show(found["par_s"], "seconds")
+        some = f"{show(found['placed'], 'count')} of {passes} passes"
         whole = (
-            f"All {show(found['passes'], 'count')} passes take {show(found['total_s'], 'seconds')}, "
-            f"{choose(self.is_par(), 'no more than', 'and')} {self.level.name} "
-            f"{show(found['par_s'], 'seconds')}."
+            f"All {passes} passes take {total}, {choose(self.is_par(), 'no longer than', 'and')} "
+            f"{self.level.name}{choose(self.is_par(), '', f' takes {par}')}."
         )
-        return choose(self.is_complete(), whole, so_far)
+        empty = f"Place {passes} passes, and end no later than {self.level.name}, at {par}: begin on stage 1."
+        so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
+        stands = choose(found["total_s"] > 0, so_far, empty)
+        refused = f"Not yet: {self.reason()}; {some} stand, in {total}."
+        return choose(self.is_refused(), refused, choose(self.is_complete(), whole, stands))
 
 
 ScheduleByHand.serve_as(__name__)

@@ -22,7 +22,9 @@ def at(key="1f1b", orders=("", "", "", ""), **state):
 def pressed(widget, part, row):
     """The same widget after a press on a mark, as the page sets it."""
     columns = widget.shown()["parts"][part]
-    sets = {name.removeprefix("sets_"): column for name, column in columns.items() if name.startswith("sets_")}
+    sets = {
+        name.removeprefix("sets_"): column for name, column in columns.items() if name.startswith("sets_")
+    }
     widget.set_raw({name: float(column[row]) for name, column in sets.items()})
     return widget
 
@@ -45,12 +47,16 @@ def test_the_published_schedule_can_be_placed_button_by_button_up_to_par(key):
     assert presses == sum(map(len, published_orders(key)))
     assert set(met(widget)) == {"reached"}
     assert not lacks(met(widget)["reached"], f"As short as {widget.level.name}")
+    assert not lacks(widget.summary(), f"no longer than {widget.level.name}")
 
 
 def test_what_a_refused_press_is_told():
     widget = pressed(at(), "hand", button(2, 0))
     assert widget.tried == button(2, 0) + 1 and [getattr(widget, name) for name in STAGES] == [1] * 4
-    assert set(met(widget)) == {"refused"} and not lacks(met(widget)["refused"], "F1 on stage 2", "forward")
+    assert set(met(widget)) == {"refused"} and not lacks(
+        met(widget)["refused"], "F1 on stage 2", "F1 of stage 1"
+    )
+    assert not lacks(widget.summary(), "F1 on stage 2", "0 of 64 passes")
     hand = widget.shown()["parts"]["hand"]
     assert np.flatnonzero(hand["lit"]).tolist() == [button(1, 0)]
     assert np.flatnonzero(hand["asked"]).tolist() == [button(2, 0)]
@@ -58,20 +64,23 @@ def test_what_a_refused_press_is_told():
 
 
 RULES = [  # the position, the button in vain, what is said, the button that lights up
-    ("1f1b", ["", "", "", ""], (3, 0), ("F1 on stage 3", "forward"), (2, 0)),
-    ("1f1b", ["0", "0", "0", "0"], (2, 1), ("B1 on stage 2", "gradient", "backward"), (3, 1)),
-    ("1f1b", ["0", "0", "0", ""], (4, 1), ("B1 on stage 4", "loss"), (4, 0)),
-    ("1f1b", ["0000", "", "", ""], (1, 0), ("F5", "no room", "stage 1"), (1, 1)),
-    ("zb-h1", ["0", "0", "0", "0"], (4, 2), ("W1 on stage 4", "I1"), (4, 1)),
-    ("fsdp", ["", "", "", ""], (1, 0), ("F1", "weights", "stage 1"), (1, 2)),
-    ("interleaved", ["0000", "0000", "0000", ""], (1, 1), ("F1′ on stage 1",), (4, 0)),
+    ("1f1b", ["", "", "", ""], (3, 0), "F1 on stage 3 needs F1 of stage 2 first", (2, 0)),
+    ("1f1b", ["0", "0", "0", "0"], (2, 1), "B1 on stage 2 needs B1 of stage 3 first", (3, 1)),
+    ("1f1b", ["0", "0", "0", ""], (4, 1), "B1 on stage 4 needs F1 of stage 4 first", (4, 0)),
+    ("1f1b", ["0000", "", "", ""], (1, 0), "F5 finds no room on stage 1", (1, 1)),
+    ("zb-h1", ["0", "0", "0", "0"], (4, 2), "W1 on stage 4 needs I1 of stage 4 first", (4, 1)),
+    ("zb-h1", ["00001", "0001", "001", "01"], (1, 0), "F5 finds no room on stage 1", (1, 2)),
+    ("fsdp", ["", "", "", ""], (1, 0), "F1 needs weights that stage 1 does not have", (1, 2)),
+    ("fsdp", ["20000", "2", "", ""], (1, 0), "F1′ needs weights that stage 1 does not have", (1, 2)),
+    ("interleaved", ["0000", "0000", "0000", ""], (1, 1), "F1′ on stage 1 needs F1 of stage 4 first", (4, 0)),
+    ("interleaved", ["0", "0", "0", "0"], (4, 2), "B1 on stage 4 needs B1′ of stage 1 first", (1, 3)),
 ]
 
 
 @pytest.mark.parametrize(("key", "orders", "vain", "said", "lit"), RULES)
 def test_each_rule_names_what_is_missing_and_lights_it(key, orders, vain, said, lit):
     widget = pressed(at(key, orders), "hand", button(*vain))
-    assert not lacks(met(widget)["refused"], *said)
+    assert not lacks(met(widget)["refused"], said)
     assert np.flatnonzero(widget.shown()["parts"]["hand"]["lit"]).tolist() == [button(*lit)]
     assert widget.hints()["hand"][button(*vain)] in met(widget)["refused"]
 
@@ -108,8 +117,8 @@ def test_less_room_refuses_what_fitted():
 
 @pytest.mark.parametrize("key", ["1f1b", "zb-h1"])
 def test_what_was_placed_is_code_for_the_puzzle(key):
-    """The entries of the whole schedule, put into the puzzle's text, give a function that the puzzle runs: ZB-H1
-    with its bubble, and 1F1B as the puzzle begins with it, where the stage above need not wait for the W."""
+    """The entries of the whole schedule, put into the puzzle's text, give a function that the puzzle runs:
+    ZB-H1 with its bubble, and 1F1B as the puzzle begins, where the stage above need not wait for a W."""
     columns = at(key, published_orders(key)).shown()["parts"]["blocks"]
     lists = [
         "[" + ", ".join(entry for entry, s in zip(columns["entry"], columns["stage"]) if s == stage) + "],"
