@@ -50,6 +50,8 @@ PICTURED = {
     "05-fsdp-and-zero": "fsdp_timeline",
     "08-sequence-and-context": "ring_attention",
     "10-nd-parallelism": "rank_mesh",
+    "11-inference": "decode_latency",
+    "11b-the-server": "serving_frontier",
     "16-custom-kernels-and-fusion": "flash_attention",
     "18-torch-compile": "compile_break_even",
 }

@@ -178,7 +178,7 @@ def test_the_lessons_figure_shows_what_the_code_gave(visit, static, name):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
     """Its hints open, something printed, a line that is wrong; and its solution."""
-    page = visit(figures=DRIVEN, color_scheme=theme).go(f"{static}11-inference/")
+    page = visit(figures=DRIVEN, color_scheme=theme).go(f"{static}11b-the-server/")
     hand = Hand(page, "shared_prefixes")
     hand.puzzle.evaluate(REST_GOES)
     hand.write("print('here')\ndef held(requests):\n    return nothing\n")

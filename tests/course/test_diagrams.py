@@ -15,8 +15,10 @@ from course.diagrams import (
     along_k,
     behind_backward,
     between_neighbours,
+    cache_pages,
     dealt_to_nodes,
     down_to_the_kernel,
+    draft_and_check,
     expert_exchange,
     exposed_part,
     folded_meshes,
@@ -36,7 +38,9 @@ from course.diagrams import (
     one_works,
     packed_documents,
     pieces_in_turn,
+    prefix_tree,
     rails,
+    refilled_seats,
     replicas,
     room_in_all,
     round_trips,
@@ -665,6 +669,44 @@ def test_a_later_request_computes_only_its_own_rest():
     computed = [mark for mark in marks if mark.look == "forward"]
     assert len(marks) - len(computed) == kept_prefix.SHARED
     assert len(computed) == kept_prefix.SHARED + kept_prefix.FIRST + kept_prefix.SECOND
+
+
+def test_refilled_seats_serve_the_same_requests_in_fewer_steps():
+    """As the engine's server runs them: four at once, each for as many steps as it has tokens, in order."""
+    ways = refilled_seats.in_batches(), refilled_seats.refilled()
+    for stays in ways:
+        assert [stay.ends - stay.begins for stay in stays] == [*refilled_seats.LENGTHS]
+        for step in range(refilled_seats.last_step(stays)):
+            seats = [stay.seat for stay in stays if stay.begins <= step < stay.ends]
+            assert len(seats) == len(set(seats)) <= refilled_seats.SEATS
+    assert [refilled_seats.last_step(stays) for stays in ways] == [9 + 7, 11]
+    assert [stay.begins for stay in ways[1]] == sorted(stay.begins for stay in ways[1])
+
+
+def test_pages_are_given_out_as_tokens_come_and_two_requests_share_their_beginning():
+    pages, tables = cache_pages.given()
+    for name, held in cache_pages.TOKENS.items():
+        assert sum(pages[place].used for place in tables[name]) == held
+        assert len(tables[name]) == -(-held // cache_pages.PAGE)
+    assert tables["B"][: cache_pages.SHARED] == tables["C"][: cache_pages.SHARED]
+    assert len(pages) == len({place for table in tables.values() for place in table}) < cache_pages.POOL
+
+
+def test_the_tree_of_prefixes_is_the_engine_s_and_finds_what_was_said_before():
+    cache, asked, names = prefix_tree.run()
+    assert [each.found for each in asked] == [0, 1000, 1400, 0]
+    held = {names[node.tokens[0]]: len(node.tokens) for node in cache.nodes()}
+    drawn_ = {mark.about["tokens"] for mark in prefix_tree.draw(WIDE).marks}
+    assert held["system prompt"] == 1000 and set(held.values()) == drawn_
+    assert sum(held.values()) == 1000 + 400 + 400 + 400 + 800
+
+
+def test_a_check_of_four_drafts_takes_a_step_and_the_drafts():
+    step_s, draft_s = draft_and_check.times_s()
+    took = [mark.about["took_s"] for mark in draft_and_check.draw(WIDE).marks if "took_s" in mark.about]
+    assert took == [step_s] * 3 + [draft_s] * 4 + [step_s] and 4 * draft_s < step_s
+    fates = [mark.about["fate"] for mark in draft_and_check.draw(WIDE).marks if "fate" in mark.about]
+    assert fates == ["kept", "kept", "replaced", "unused", "unused"]
 
 
 def test_a_transpose_is_the_same_storage_in_another_order():

@@ -27,7 +27,6 @@ BY_HAND = {
     'gpu("a100-80").bf16_flops_per_s / gpu("a100-80").hbm_bytes_per_s': "153 FLOP/B",  # 312 / 2.04
     "decoding.token_bytes(llama) | kB": "328 kB",  # 2 · 80 · 8 · 128 · 2
     "decoding.user_bytes(llama, context=2000) | MB": "655 MB",
-    "pools.prefill_share(1 / 5.6, 1 / 10)": "64.1 %",  # 10 / 15.6
     "np.exp(0.6 ** 2)": "1.4×",  # 1 + (e^0.36 − 1)
     "608e9 / 86400 / 73.7e3": "95.5",
     "168e9 / 86400 / 14.8e3": "131",
