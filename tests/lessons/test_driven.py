@@ -79,6 +79,24 @@ SAYS = {
         "matrices of 512": lambda home, now: now.idle_share() > 0.5 and now.waits_share() < 0.01,
         "matrices of 4,096": lambda home, now: now.idle_share() < 0.01,
     },
+    "14-mixed-precision.md": {
+        "a gradient of 2·10⁻⁸": lambda home, now: now.shown()["readouts"]["means"]["text"] == "0",
+        "70,000": lambda home, now: now.shown()["readouts"]["means"]["text"] == "infinity",
+        "both": lambda home, now: number(now, "means") == pytest.approx(70_000, rel=0.004),
+        "a rate of 0.01": lambda home, now: (
+            1 < number(now, "nearest") < 1.7 and number(home, "nearest") == 1
+        ),
+        "fp16": lambda home, now: number(now, "nearest") > 1.9,
+        "8": lambda home, now: 0.2 < number(now, "lost") / number(home, "lost") < 1,
+        "32,768": lambda home, now: number(now, "lost") < 1,
+        "The same gradients in bf16": lambda home, now: now.scale == 1 and number(now, "lost") == 0,
+    },
+    "15-caching-allocator.md": {
+        "one length": lambda home, now: number(now, "peaks") < 1.1,
+        "a spread of 2 %": lambda home, now: number(now, "peaks") > 1.35,
+        "60 GB": lambda home, now: number(now, "retries") > 0 and not now.run()["failed"],
+        "Switch it on": lambda home, now: number(now, "peaks") < 1.1 < number(home, "peaks"),
+    },
 }
 
 
