@@ -1,5 +1,5 @@
-"""The four ideas of PyTorch in one picture, as one call meets them: tensor, dispatcher, autograd, stream; and how
-long the CPU and the GPU take for it, as timed on an H100."""
+"""The four ideas of PyTorch in one picture, as one call meets them: tensor, dispatcher, autograd, stream; and
+how long the CPU and the GPU take for it, as timed on an H100."""
 
 from __future__ import annotations
 

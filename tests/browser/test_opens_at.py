@@ -18,7 +18,9 @@ TOP = "slug => document.getElementById(`w-${slug}`).getBoundingClientRect().top"
 def changed(slug: str) -> str:
     """One control of a figure, as an address has it, at another value than its first."""
     name, control = next(iter(all_widgets()[slug].controls().items()))
-    other = next(value for value in (*getattr(control, "keys", ()), *getattr(control, "grid", ()), "on", "off"))
+    other = next(
+        value for value in (*getattr(control, "keys", ()), *getattr(control, "grid", ()), "on", "off")
+    )
     written = other if isinstance(other, str) else control.write(other)
     return f"{slug}.{name}={written}"
 

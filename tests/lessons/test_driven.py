@@ -1,4 +1,4 @@
-"""What a sentence says of the figure that it sets is so in the state that it sets (lessons 01 to 05, and 13 to 15)."""
+"""What a sentence says of the figure that it sets is so in the state that it sets (01 to 05, 13 to 15)."""
 
 import re
 
@@ -83,9 +83,7 @@ SAYS = {
         "a gradient of 2·10⁻⁸": lambda home, now: now.shown()["readouts"]["means"]["text"] == "0",
         "70,000": lambda home, now: now.shown()["readouts"]["means"]["text"] == "infinity",
         "both": lambda home, now: number(now, "means") == pytest.approx(70_000, rel=0.004),
-        "a rate of 0.01": lambda home, now: (
-            1 < number(now, "nearest") < 1.7 and number(home, "nearest") == 1
-        ),
+        "a rate of 0.01": lambda home, now: 1 < number(now, "nearest") < 1.7 and number(home, "nearest") == 1,
         "fp16": lambda home, now: number(now, "nearest") > 1.9,
         "8": lambda home, now: 0.2 < number(now, "lost") / number(home, "lost") < 1,
         "32,768": lambda home, now: number(now, "lost") < 1,

@@ -166,7 +166,7 @@ def test_what_sits_between_the_holes_is_read_from_a_snapshot():
 
 
 def test_a_layer_of_the_envelope_offloads_for_free_from_a_width_on():
-    """By hand: 4/3 of the kernels' rate over 63e9 bytes a second, and copy and arithmetic take equal times."""
+    """By hand: at 4/3 of the kernels' rate over 63e9 bytes a second, copy and arithmetic take equal times."""
     from engine.catalog import gpu
     from engine.mechanism import matmul
 
