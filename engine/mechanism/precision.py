@@ -318,8 +318,8 @@ def in_every_format(value: Real) -> dict[str, Any]:
 
 @program(place=MOST_TICKS, row=MOST_TICKS, start=len(FORMATS), end=len(FORMATS), near=len(FORMATS), reach=())
 def ruler(value: Real, m: Real, lowest: Real) -> dict[str, Any]:
-    """The numbers of each format around a number, on one linear scale from −1 to 1. Around a number below zero
-    it is the mirror image of the scale around its absolute value.
+    """The numbers of each format around a number, on one linear scale from −1 to 1. Around a number below
+    zero it is the mirror image of the scale around its absolute value.
 
     The scale reaches ``reach`` to either side: one and a half gaps of the format with ``m`` and ``lowest``,
     and at least of one with two mantissa bits. ``place`` and ``row`` are the numbers and the indices of their
