@@ -28,7 +28,6 @@ LIST = {"wide": {"became": 0.13, "error": 0.44}, "narrow": {"became": 0.0, "erro
 WIDE = (RULER, (0.47, 0.99))
 NARROW = (RULER, (0.47, 0.99))
 MARK = 0.011  # of the ruler: half the width of the nearest number's line
-ON_ROW = fig.ON_PANEL | {"background_fill_alpha": 1.0}
 
 
 def around(rows):
@@ -63,9 +62,9 @@ def letter(p, sources, width, ruler):
     lift = 0 if wide else 9  # a phone has the name above the number
     return [
         p.text(0, "y", text="name", source=rows, y_offset=-lift, **fig.TEXT),
-        p.text(0, "y", text="name", source=chosen, y_offset=-lift, **ON_ROW, **fig.BOLD),
+        p.text(0, "y", text="name", source=chosen, y_offset=-lift, **fig.BOLD),
         p.text(at["became"], "y", text=became, source=rows, y_offset=lift, **fig.TEXT),
-        p.text(at["became"], "y", text="text", source=chosen, y_offset=lift, **ON_ROW, **fig.BOLD),
+        p.text(at["became"], "y", text="text", source=chosen, y_offset=lift, **fig.BOLD),
         p.text(at["error"], "y", text=error, source=rows, y_offset=lift, text_align="right", **fig.LABEL),
         p.text(at["became"], heading, text=value("becomes"), **fig.LABEL),
         p.text("asked", heading, text="value", source=marker, text_align="center", **fig.BOLD, **ruler),
