@@ -79,8 +79,10 @@ def _folds(cls) -> dict[str, list]:
 
 
 def main_control(cls: type[Widget]) -> str:
-    """The control that a phone shows without unfolding: the first visible slider, or else the first
-    control."""
+    """The control that a phone shows without unfolding: the widget's own choice, or else the first visible
+    slider, or else the first control."""
+    if cls.on_phone:
+        return cls.on_phone
     in_sight = [each for each in cls.controls().values() if each.kind != "player" and not each.more]
     return next((each.name for each in in_sight if each.kind == "number"), in_sight[0].name)
 

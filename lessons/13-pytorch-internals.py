@@ -50,7 +50,6 @@ def on_h100(kind: str) -> list[IssuedOperator]:
 
 
 loops = on_h100("matmul")  # products timed on an H100
-sums = on_h100("add")  # additions timed there
 CALLS = (  # the calls of the table
     ("matmul", "matmul"),
     ("linear_gelu", "linear, then GELU"),

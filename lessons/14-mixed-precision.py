@@ -1,5 +1,6 @@
 """The numbers of lesson 14, Mixed precision."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,31 @@ def in_mx(size: float) -> tuple[float, float]:
     """The error of normal values beside one of this size, and the share lost, with MX's scale for 32."""
     return rounded_training.outlier_test(size, block=32, power_of_two=True)
 
+
+def four_bits(name: str, on: str, mxfp8: int, nvfp4: int, key: str) -> SimpleNamespace:
+    """A training in MXFP8 and in NVFP4, tokens a second and GPU: its gain, and the share that it tells of."""
+    ratio = gpu(key).peak_flops_per_s("fp4") / gpu(key).peak_flops_per_s("fp8")
+    return SimpleNamespace(
+        model=name,
+        on=on,
+        mxfp8=mxfp8,
+        nvfp4=nvfp4,
+        gain=nvfp4 / mxfp8,
+        ratio=ratio,
+        least_share=(1 - mxfp8 / nvfp4) / (1 - 1 / ratio),
+    )
+
+
+# what was measured, Megatron-Bridge, releases 26.04 and 26.06
+FOUR_BITS = (
+    four_bits("Llama 3.1 405B", "256 GB300", 952, 1413, "gb300"),
+    four_bits("Llama 3.1 405B", "256 GB200", 783, 1166, "gb200"),
+    four_bits("Llama 3 70B", "64 GB300", 4864, 7296, "gb300"),
+    four_bits("Llama 3 70B", "64 GB200", 3712, 4864, "gb200"),
+    four_bits("Nemotron 3 Super", "64 GB300", 9652, 9900, "gb300"),
+)
+NVFP4_BYTES = 0.5 + 1 / 16  # four bits, and a byte of scale for 16 values
+qat_recovers = (11.878 - 9.859) / (11.878 - 8.905)  # of the perplexity that rounding lost, torchao's table
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # how far short of its target the descent in bf16 stops

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from engine.catalog import gpu, link
+from engine.catalog.hardware import Gpu
+from engine.mechanism import matmul
 from engine.one_gpu import allocator, allocator_replay, measurements, memory_timeline
 from engine.validation import own_gpus
 
@@ -72,6 +75,15 @@ token_bytes = (
     / 2048
     / 4
 )
+
+
+h100 = gpu("h100-sxm")  # an H100
+gb200 = gpu("gb200")  # a GPU of a GB200
+
+
+def hiding_width(on: Gpu, wire: str) -> float:
+    """The width from which a layer's arithmetic hides the copy of what it keeps."""
+    return 4 / 3 * matmul.product_flops_per_s(on) / link(wire).bytes_per_s
 
 
 def pool_of(asked_bytes: float) -> str:

@@ -1,5 +1,5 @@
-"""The four ideas of PyTorch in one picture, as one call meets them: tensor, dispatcher, autograd, stream; and how
-long the CPU and the GPU take for it, as timed on an H100."""
+"""The four ideas of PyTorch in one picture, as one call meets them: tensor, dispatcher, autograd, stream; and
+how long the CPU and the GPU take for it, as timed on an H100."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def draw(width: float) -> Picture:
         y = below
     last = y - GAP
     picture.box(0, y, box, HIGH, "other-step", "stream", station="stream")
-    picture.paragraph(box + 12, y + 4, "a queue: the CPU goes on, the kernel waits for its turn", right - box - 12)
+    picture.paragraph(
+        box + 12, y + 4, "a queue: the CPU goes on, the kernel waits for its turn", right - box - 12
+    )
     picture.arrow((box / 2, y + HIGH), (box / 2, y + HIGH + 2 * GAP))
     y += HIGH + 2 * GAP
     picture.box(0, y, box, HIGH, "compute", "kernel", station="kernel")
@@ -63,5 +65,7 @@ def draw(width: float) -> Picture:
     else:
         picture.text(0, y + HIGH + 14, f"{cpu}; {gpu}")
     picture.tell(call, *(f"{name}: {does}" for name, does in STATIONS))
-    picture.tell("stream: a queue: the CPU goes on, the kernel waits for its turn", f"kernel: {told}", f"{cpu}; {gpu}")
+    picture.tell(
+        "stream: a queue: the CPU goes on, the kernel waits for its turn", f"kernel: {told}", f"{cpu}; {gpu}"
+    )
     return picture

@@ -141,8 +141,6 @@ E5M2 = Format("e5m2", "fp8 E5M2", 5, 2, 57344.0)
 FORMATS = (FP32, TF32, BF16, FP16, E4M3, E5M2)
 _M, _LOWEST = tuple(f.mantissa_bits for f in FORMATS), tuple(f.lowest_exponent for f in FORMATS)
 _LARGEST = tuple(f.largest for f in FORMATS)
-_BITS, _ENDLESS = tuple(f.bits for f in FORMATS), tuple(int(f.has_infinity) for f in FORMATS)
-ALL_BITS = sum(_BITS)
 DENSE, MOST_TICKS = 64, 800  # numbers on either side of a ruler that are still drawn one by one; all of them
 OUT_OF_SIGHT = -9.0
 
@@ -289,51 +287,48 @@ def explored(
         "gap": gap,
         "turns": turns,
         "pattern": pattern,
-        "fits": 1 if nearest(value, m, lowest) <= largest else 0,
+        "fits": 1 if abs(nearest(value, m, lowest)) <= largest else 0,
         "asked": asked if seen else 0.0,
         "seen": 1 if seen else 0,
-        "error": number / value - 1,
+        "error": number / value - 1 if value != 0 else 0.0,
     }
 
 
 @program(size=len(FORMATS), error=len(FORMATS), kind=len(FORMATS))
 def in_every_format(value: Real) -> dict[str, Any]:
-    """A number above zero in each format, the relative error, and its kind; both NaN where it exceeds the
+    """A number in each format, the relative error (0 for a zero), and its kind; both NaN where it exceeds the
     largest."""
     size, error, kind = full(len(_M), 0), full(len(_M), 0), full(len(_M), 0)
     for i in range(len(_M)):
         near = nearest(value, _M[i], _LOWEST[i])
-        over = near > _LARGEST[i]
+        over = abs(near) > _LARGEST[i]
         size[i] = math.nan if over else near
-        error[i] = size[i] / value - 1
+        error[i] = size[i] / value - 1 if value != 0 else 0.0
         kind[i] = (
-            INFINITE if over else ZERO if near == 0 else SUBNORMAL if near < 2.0 ** _LOWEST[i] else NORMAL
+            INFINITE
+            if over
+            else ZERO
+            if near == 0
+            else SUBNORMAL
+            if abs(near) < 2.0 ** _LOWEST[i]
+            else NORMAL
         )
     return {"size": size, "error": error, "kind": kind}
 
 
-@program(bit=ALL_BITS)
-def patterns(value: Real) -> dict[str, Any]:
-    """The bits of a number above zero in each format, from its sign on, one format after the other."""
-    bit = []
-    for i in range(len(_M)):
-        bits = int(_BITS[i])
-        code = encoded(value, bits, _M[i], _LOWEST[i], _LARGEST[i], _ENDLESS[i])
-        for place in range(bits):
-            bit.append(bit_of(code, bits - 1 - place))
-    return {"bit": bit}
-
-
 @program(place=MOST_TICKS, row=MOST_TICKS, start=len(FORMATS), end=len(FORMATS), near=len(FORMATS), reach=())
 def ruler(value: Real, m: Real, lowest: Real) -> dict[str, Any]:
-    """The numbers of each format around a number above zero, on one linear scale from −1 to 1.
+    """The numbers of each format around a number, on one linear scale from −1 to 1. Around a number below
+    zero it is the mirror image of the scale around its absolute value.
 
     The scale reaches ``reach`` to either side: one and a half gaps of the format with ``m`` and ``lowest``,
     and at least of one with two mantissa bits. ``place`` and ``row`` are the numbers and the indices of their
     formats; formats with more than DENSE numbers in the reach have a line instead, from ``start`` to ``end``
     (the same where there is none). ``near`` is the nearest number, or OUT_OF_SIGHT.
     """
-    coarse = 2.0 ** (exponent_of(value) - 2)
+    sign = -1.0 if value < 0 else 1.0
+    value = abs(value)
+    coarse = 2.0 ** (exponent_of(value) - 2) if value > 0 else 0.0
     own = gap_at(value, m, lowest)
     reach = 1.5 * (own if own > coarse else coarse)
     place, row = [], []
@@ -341,11 +336,12 @@ def ruler(value: Real, m: Real, lowest: Real) -> dict[str, Any]:
     for i in range(len(_M)):
         close, most = nearest(value, _M[i], _LOWEST[i]), 1.0 * _LARGEST[i]
         if close <= most and abs(close - value) <= reach:
-            near[i] = (close - value) / reach
+            near[i] = sign * (close - value) / reach
         if gap_at(value, _M[i], _LOWEST[i]) * DENSE < reach:
             if most > value - reach:
-                start[i] = -1.0
-                end[i] = 1.0 if most > value + reach else (most - value) / reach
+                upper = 1.0 if most > value + reach else (most - value) / reach
+                start[i] = -1.0 if sign > 0 else -upper
+                end[i] = upper if sign > 0 else 1.0
         else:
             code = magnitude_code(close if close < most else most, _M[i], _LOWEST[i])
             while signed_value(code, _M[i], _LOWEST[i]) >= value - reach:
@@ -353,7 +349,7 @@ def ruler(value: Real, m: Real, lowest: Real) -> dict[str, Any]:
             code = code + 1
             there = signed_value(code, _M[i], _LOWEST[i])
             while there <= value + reach and there <= most:
-                place.append((there - value) / reach)
+                place.append(sign * (there - value) / reach)
                 row.append(i)
                 code = code + 1
                 there = signed_value(code, _M[i], _LOWEST[i])

@@ -557,8 +557,9 @@ def test_a_token_s_launches_are_the_played_ones():
 
 
 def test_the_cpu_s_time_is_the_measured_one_and_the_lesson_s():
+    """The lesson's table of loops on an H100 has 13.2 and 3.42 µs for a side of 256."""
     issue_s, run_s = down_to_the_kernel.times_s()
-    assert issue_s == pytest.approx(12.9e-6, rel=0.01) and run_s < issue_s / 4
+    assert issue_s == pytest.approx(13.2e-6, rel=0.01) and run_s == pytest.approx(3.42e-6, rel=0.01)
 
 
 def test_one_kernel_moves_a_fifth_of_five():

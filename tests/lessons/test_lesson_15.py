@@ -150,3 +150,26 @@ def test_neither_side_of_the_ratio_that_is_asked_for_is_told_above_it():
     for peak in ("peak_allocated_bytes", "peak_reserved_bytes"):
         said = LESSON.shows(f'drawn["{peak}"] | GB')
         assert re.search(rf"(?<![\d.]){re.escape(said.split()[0])}(?!\d)", told) is None, said
+
+
+def test_what_sits_between_the_holes_is_read_from_a_snapshot():
+    """A hole in a segment with a live block is told with that block's line; a free segment, and small holes,
+    are none."""
+    [code] = [each for each in CODE if "beside_holes" in each]
+    names: dict = {}
+    exec(compile(code, "lesson 15", "exec"), names)
+    made = {"filename": "train.py", "line": 7}
+    kept = {"state": "active_allocated", "size": 4 << 20, "frames": [made]}
+    hole, small = ({"state": "inactive", "size": size} for size in (16 << 20, 512))
+    segments = [{"blocks": [kept, hole]}, {"blocks": [hole]}, {"blocks": [kept, small]}]
+    assert names["beside_holes"]({"segments": segments}) == [(16 << 20, "train.py:7")]
+
+
+def test_a_layer_of_the_envelope_offloads_for_free_from_a_width_on():
+    """By hand: at 4/3 of the kernels' rate over 63e9 bytes a second, copy and arithmetic take equal times."""
+    from engine.catalog import gpu
+    from engine.mechanism import matmul
+
+    rate = matmul.product_flops_per_s(gpu("h100-sxm"))
+    width = LESSON.value('hiding_width(h100, "pcie5")')
+    assert 32 * width / 63e9 == pytest.approx(24 * width**2 / rate) and 13e3 < width < 17e3

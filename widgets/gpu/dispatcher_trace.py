@@ -30,18 +30,17 @@ LEAST = 10  # rows: a short trace is not blown up beyond that
 TOP, HEAD_AT, TITLE_AT, NOTE_AT = 0.895, 0.925, 0.975, -0.03
 INDENT = 0.018
 WIDE = {"keys": np.array([0.215, 0.295, 0.375, 0.455]), "graph": 0.56, "kept": 0.995}
-NARROW = {"keys": np.array([0.44, 0.55, 0.66, 0.77]), "kept": 0.995}
+NARROW = {"keys": np.array([0.42, 0.52, 0.62, 0.72]), "graph": 0.795, "kept": 0.995}
 KEPT = (0.735, 0.905)  # the bars of what is kept
 HALF = 0.0105  # of such a bar's height
-ARROW = WIDE["graph"] - 0.009
 RIGHT = -np.pi / 2  # turned by so much, a triangle points right
 TITLES = {
     "wide": [(0.0, "operators called", "left"), (0.335, "kernels that each visits, left to right", "center")],
-    "narrow": [(0.0, "operators", "left"), (0.605, "kernels visited", "center")],
+    "narrow": [(0.0, "operators", "left"), (0.57, "kernels visited", "center")],
 }
 NOTE = {
     "wide": "A dot is a kernel that works, a ring one that only calls other operators.",
-    "narrow": "dot: works; ring: only calls others",
+    "narrow": "dot: works; ring: only calls; square: a node",
 }
 ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["cast", "grad", "view", "CPU"]}
 FUSED = list(CASES).index("sdpa")
@@ -70,6 +69,20 @@ def key_at(places, key):
     return fig.between(places["keys"][0], places["keys"][-1], key / (len(traces.KEYS) - 1.0))
 
 
+def draw_graph(p, sources, graph, x):
+    """The nodes of the backward graph as squares, and arrows to the nodes that come after them."""
+    soft = fig.COLOR["ink-soft"]
+    edges = {"source": sources["edges"], "line_alpha": "seen", "line_color": soft, "line_width": 1.5}
+    arrow = {"marker": "triangle", "angle": RIGHT, "size": 7, "line_color": None, "fill_alpha": "seen"}
+    node = {"marker": "square", "size": 10, "line_color": None, "fill_alpha": "seen"}
+    bow = graph - 0.04
+    return [
+        p.scatter(graph - 0.009, "end", source=sources["edges"], fill_color=soft, **arrow),
+        p.bezier(graph, "start", graph, "end", bow, "start", bow, "end", **edges),
+        p.scatter(x, "y", source=sources["nodes"], fill_color=soft, **node),
+    ]
+
+
 class DispatcherTrace(Widget):
     question = "What happens between a line of PyTorch and the kernel that does its work?"
     call = Choice(
@@ -83,6 +96,7 @@ class DispatcherTrace(Widget):
     model = Choice("Sizes of", MODELS, "llama3-8b", more=True)
     play = Player("Step through the call", frames=EVENTS, seconds_per_frame=0.6, tween=1)
 
+    on_phone = "call"
     presets = {
         "Linear and GELU": {},
         "… in fp32": {"autocast": "off"},
@@ -102,8 +116,7 @@ class DispatcherTrace(Widget):
         "softmax and layer norm in fp32, which the CPU's leaves alone. Other things differ there and are the "
         "CPU's here: the keys' names, the inner operator of fused attention, and what is called inside a "
         "backend's kernel, which is counted, not listed. Kept bytes follow from the recorded shapes; weights "
-        "are left out, their cast copies are not. On a narrow screen the nodes of the backward graph stand "
-        "in the data alone."
+        "are left out, their cast copies are not. On a narrow screen a node's name is under its square."
     )
     formula = (
         "$$\\text{kept} = \\sum_{\\text{saved}} \\text{bytes of an item} \\times \\prod "
@@ -221,6 +234,7 @@ class DispatcherTrace(Widget):
         return {
             "y": self.height(self.recorded()["nodes.call"]),
             "x": np.where(name >= 0, 1.0, name) * WIDE["graph"],
+            "narrow": np.where(name >= 0, 1.0, name) * NARROW["graph"],
             "seen": self.happened("nodes"),
             "node": select(name, TABLES.words),
             "name": select(name, BRIEF),
@@ -356,6 +370,8 @@ class DispatcherTrace(Widget):
                 fig.only(width, p.text([place], [TITLE_AT], text=[title], text_align=align, **fig.LABEL))
             fig.only(width, p.text([0], [NOTE_AT], text=[NOTE[width]], **fig.LABEL))
         p.text("x", "y", text="name", source=calls, text_alpha="seen", **fig.TEXT)
+        for width, places in (("wide", WIDE), ("narrow", NARROW)):
+            fig.only(width, *draw_graph(p, sources, places["graph"], "x" if width == "wide" else "narrow"))
         graph = WIDE["graph"]
         fig.only(
             "wide",
@@ -368,42 +384,7 @@ class DispatcherTrace(Widget):
                 fill_color=color["hbm"],
                 line_color=color["panel"],
             ),
-            p.scatter(
-                ARROW,
-                "end",
-                marker="triangle",
-                angle=RIGHT,
-                size=7,
-                source=sources["edges"],
-                fill_color=color["ink-soft"],
-                line_color=None,
-                fill_alpha="seen",
-            ),
             p.text([graph], [TITLE_AT], text=value("backward graph"), **fig.LABEL),
-            p.bezier(
-                graph,
-                "start",
-                graph,
-                "end",
-                graph - 0.04,
-                "start",
-                graph - 0.04,
-                "end",
-                source=sources["edges"],
-                line_color=color["ink-soft"],
-                line_alpha="seen",
-                line_width=1.5,
-            ),
-            p.scatter(
-                "x",
-                "y",
-                source=nodes,
-                marker="square",
-                size=10,
-                fill_color=color["ink-soft"],
-                line_color=None,
-                fill_alpha="seen",
-            ),
             p.text("x", "y", text="name", source=nodes, x_offset=12, text_alpha="seen", **fig.TEXT),
         )
         return p

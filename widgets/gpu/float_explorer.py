@@ -1,11 +1,11 @@
-"""A number's bits in six formats: flip any of them, and see what it means and how far the next number is."""
+"""A number's bits in one format: flip any of them, see what it means and how far the next number is, beside
+what five other formats make of the number."""
 
 import numpy as np
 from bokeh.core.properties import value
 
 from engine.mechanism import precision
 from engine.mechanism.precision import FORMATS, INFINITE, SUBNORMAL
-from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Bits, Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, phrase, plain, select, show
@@ -14,24 +14,20 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 ROLES = ("sign", "exponent", "mantissa")
 KINDS = ["zero", "subnormal", "normal", "infinite", "not a number"]
 NAMES = [number_format.name for number_format in FORMATS]
-SHORT = [name.split()[-1] for name in NAMES]
 ROWS = np.arange(len(FORMATS))[::-1].astype(float)
-FOOT, HEAD, NAME = 0.34, 0.06, 0.3  # of a row's marks, below and above its middle; the height of its name
+FOOT, HEAD = 0.3, 0.3  # of a row's marks, below and above its middle
 LOW, HIGH = -1.0, 6.1
-# A format's bits stand around the border between exponent and mantissa, at 0: range to the left, precision to
-# the right.
-BIT_ROW = np.repeat(np.arange(len(FORMATS)), [f.bits for f in FORMATS])
-BIT_AT = np.concatenate([np.arange(f.bits) - 1.0 - f.exponent_bits for f in FORMATS])
-BIT_OF = np.concatenate([np.arange(f.bits) for f in FORMATS])  # the same, from the sign on
-LEAST_OCTAVE = np.array([f.smallest_octave for f in FORMATS], dtype=float)
-NORMAL_FROM = np.array([f.lowest_exponent for f in FORMATS], dtype=float)
-LARGEST_OCTAVE = np.array([f.largest_octave for f in FORMATS])
+LEAST_TYPED, LARGEST_TYPED, DECADES = 1e-45, 3e38, 84
+SIZES = np.geomspace(LEAST_TYPED, LARGEST_TYPED, DECADES)
+MARKED = (0.1, 1.0, 1.1, 448.0, 65504.0)
+POSITIVE = sorted({*(float(f"{size:.2g}") for size in SIZES[1:-1]), LEAST_TYPED, LARGEST_TYPED, *MARKED})
+STOPS = [*(-size for size in reversed(POSITIVE)), 0.0, *POSITIVE]
 # What stands where across: (first and last place on its own scale), (first and last share of the frame)
-BITS, RULER, RANGE = (-9.0, 23.0), (-1.0, 1.0), (-150.0, 130.0)
-WIDE = {"bits": (BITS, (0.005, 0.35)), "ruler": (RULER, (0.39, 0.82)), "range": (RANGE, (0.86, 0.995))}
-NARROW = {"bits": (BITS, (0.01, 0.42)), "ruler": (RULER, (0.47, 0.99))}
+RULER = (-1.0, 1.0)
+LIST = {"wide": {"became": 0.13, "error": 0.44}, "narrow": {"became": 0.0, "error": 0.42}}
+WIDE = (RULER, (0.47, 0.99))
+NARROW = (RULER, (0.47, 0.99))
 MARK = 0.011  # of the ruler: half the width of the nearest number's line
-ON_ROW = fig.ON_PANEL | {"background_fill_alpha": 1.0}
 
 
 def around(rows):
@@ -46,17 +42,6 @@ def placed(p, name, ends, shares):
     return fig.across(p, name, start, start + unit)
 
 
-def draw_bits(p, sources, place):
-    color, ink = fig.COLOR, fig.COLOR["ink"]
-    box = fig.BOX | {"source": sources["bits"]}
-    border = {"line_color": color["accent"], "line_width": 2}
-    return [
-        p.quad(**box, fill_color=color["panel"], line_color=color["axis"], line_width=0.6, **place),
-        p.quad(**box, fill_color=ink, fill_alpha="bit", line_color=color["axis"], line_width=0.6, **place),
-        p.segment(0, ROWS - FOOT - 0.05, 0, ROWS + HEAD + 0.05, **border, **place),
-    ]
-
-
 def draw_ruler(p, sources, place):
     color = fig.COLOR
     thin = {"line_color": color["ink-faint"], "line_width": 1}
@@ -69,44 +54,23 @@ def draw_ruler(p, sources, place):
     ]
 
 
-def draw_ranges(p, sources, place):
-    color, ranges = fig.COLOR, sources["ranges_of"]
-    rows = {"bottom": "bottom", "top": "top", "source": ranges}
-    asked = {"line_color": color["accent"], "line_width": 2}
+def letter(p, sources, width, ruler):
+    """The list: what the value becomes in each format, and how far off that is; the ruler's ends."""
+    rows, chosen, marker, at = sources["formats"], sources["chosen"], sources["marker"], LIST[width]
+    heading, foot, wide = HIGH - 0.25, LOW + 0.35, width == "wide"
+    became, error = ("became", "error") if wide else ("became_short", "short")
+    lift = 0 if wide else 9  # a phone has the name above the number
     return [
-        p.quad(
-            left="low", right="high", **rows, fill_color=color["panel"], line_color=color["axis"], **place
-        ),
-        p.quad(left="normal", right="high", **rows, fill_color=color["ink-faint"], line_color=None, **place),
-        p.segment("octave", LOW + 0.62, "octave", HIGH - 0.45, source=sources["marker"], **asked, **place),
-    ]
-
-
-def letter(p, sources, places, width):
-    """The names of rows and columns, what the value became in each format, and the ruler's ends."""
-    rows, chosen, marker = sources["formats"], sources["chosen"], sources["marker"]
-    bits, ruler = places["bits"], places["ruler"]
-    heading, foot = HIGH - 0.25, LOW + 0.35
-    aside, right = {"x_offset": 5}, {"text_align": "right", "x_offset": -5}
-    wide = width == "wide"
-    exponent, error, became = ("exponent", "error", "became") if wide else ("exp.", "short", "became_short")
-    told = [
-        p.text(BITS[0], "y", text="name", source=rows, **fig.BOLD, **bits),
-        p.text(0, heading, text=value(exponent), **right, **fig.LABEL, **bits),
-        p.text(0, heading, text=value("mantissa"), **aside, **fig.LABEL, **bits),
+        p.text(0, "y", text="name", source=rows, y_offset=-lift, **fig.TEXT),
+        p.text(0, "y", text="name", source=chosen, y_offset=-lift, **fig.BOLD),
+        p.text(at["became"], "y", text=became, source=rows, y_offset=lift, **fig.TEXT),
+        p.text(at["became"], "y", text="text", source=chosen, y_offset=lift, **fig.BOLD),
+        p.text(at["error"], "y", text=error, source=rows, y_offset=lift, text_align="right", **fig.LABEL),
+        p.text(at["became"], heading, text=value("becomes"), **fig.LABEL),
         p.text("asked", heading, text="value", source=marker, text_align="center", **fig.BOLD, **ruler),
         p.text("first", foot, text="from", source=marker, **fig.LABEL, **ruler),
         p.text("last", foot, text="to", source=marker, text_align="right", **fig.LABEL, **ruler),
-        p.text(RULER[0], "y", text=became, source=rows, **ON_ROW, **fig.TEXT, **ruler),
-        p.text(RULER[0], "named", text="text", source=chosen, **ON_ROW, **fig.BOLD, **ruler),
-        p.text(RULER[1], "y", text=error, source=rows, text_align="right", **ON_ROW, **fig.LABEL, **ruler),
     ]
-    if width == "wide":
-        ends = {"text_align": "center", **fig.LABEL, **places["range"]}
-        middle = fig.midpoint(*RANGE)
-        told.append(p.text(middle, heading, text=value("range"), **ends))
-        told.append(p.text(middle, foot, text=value("2⁻¹⁴⁹ to 2¹²⁸"), **ends))
-    return told
 
 
 class FloatExplorer(Widget):
@@ -114,14 +78,14 @@ class FloatExplorer(Widget):
     value = Number(
         "Value",
         1.1,
-        1e-45,
-        3e38,
+        -LARGEST_TYPED,
+        LARGEST_TYPED,
         family="real",
-        stops=168,
-        marks=(0.1, 1.0, 448.0, 65504.0),
-        help="Type any positive decimal; the sign is one of the bits",
+        stops=STOPS,
+        help="Type any decimal, 0 and negative ones too",
     )
     format = Choice("Format", list(FORMATS), "bf16")
+    tap = {"formats": "format"}
     flips = Bits("Bits of the pattern: press one to flip it", 32, "cells", ROLES)
 
     presets = {
@@ -129,6 +93,7 @@ class FloatExplorer(Widget):
         "0.1 in fp16": {"value": 0.1, "format": "fp16"},
         "0.1 in fp8 E4M3": {"value": 0.1, "format": "e4m3"},
         "A gradient of 2e−8 in fp16": {"value": 2e-8, "format": "fp16"},
+        "0, and its nearest neighbours": {"value": 0, "format": "fp16"},
         "70,000 in fp16: too large": {"value": 70000, "format": "fp16"},
     }
     break_it = (
@@ -183,26 +148,6 @@ class FloatExplorer(Widget):
         found = self.found()
         return {"bit": found["bit"], "role": found["role"], "turned": found["turned"]}
 
-    @part("value", "format", "flips")
-    def bits(self):
-        """The bits of all formats; the chosen one's as they were flipped."""
-        chosen = self.chosen_row() == BIT_ROW
-        bit = np.where(chosen, lookup(self.found()["bit"], np.where(chosen, BIT_OF, 0.0)), self.plain_bits())
-        return {"left": BIT_AT, "right": BIT_AT + 1.0, **around(ROWS[BIT_ROW]), "bit": bit}
-
-    def plain_bits(self):
-        return precision.patterns(self.value)["bit"]
-
-    @hint("bits")
-    def of_a_bit(self):
-        roles = np.where(BIT_OF < 1, 0, np.where(BIT_AT < 0, 1, 2))
-        return phrase(
-            "{name}, bit {place}, {role}",
-            name=select(BIT_ROW, NAMES),
-            place=show(1.0 + BIT_OF, "count"),
-            role=select(roles, ROLES),
-        )
-
     @part("value", "format")
     def numbers(self):
         """The formats' numbers around the value, each a thin line on the ruler."""
@@ -227,21 +172,21 @@ class FloatExplorer(Widget):
         own."""
         found = precision.in_every_format(self.value)
         kinds, beyond = found["kind"], found["kind"] == INFINITE
-        sizes, errors = (np.where(beyond, 0.0, np.abs(found[name])) for name in ("size", "error"))
+        sizes, errors = (np.where(beyond, 0.0, found[name]) for name in ("size", "error"))
         became, became_short, off, short = [], [], [], []
+        zero = choose(self.value == 0, "0", "0, lost")
         for i in range(len(FORMATS)):
-            size, error = self.number(sizes[i]), show(errors[i], "percent", 2)
+            size, error = self.number(sizes[i]), show(np.abs(errors[i]), "percent", 2)
             for told, subnormal in ((became, ", subnormal"), (became_short, "")):
-                words = select(kinds[i], ["0, lost", f"{size}{subnormal}", size, "too large"])
+                words = select(kinds[i], [zero, f"{size}{subnormal}", size, "too large"])
                 told.append(choose(self.chosen_row() == i, "", words))
-            off.append(choose(beyond[i], "", f"off by {error}"))
+            off.append(choose(beyond[i] | (self.chosen_row() == i), "", f"off by {error}"))
             short.append(choose(beyond[i] | (self.chosen_row() == i), "", error))
         told = {"became": became, "became_short": became_short, "error": off, "short": short}
-        return {"y": ROWS + NAME, "name": NAMES} | told
-
-    @part(shown=False)
-    def ranges_of(self):
-        return {"low": LEAST_OCTAVE, "normal": NORMAL_FROM, "high": LARGEST_OCTAVE, **around(ROWS)}
+        return {
+            "y": ROWS,
+            "name": [choose(self.chosen_row() == i, "", name) for i, name in enumerate(NAMES)],
+        } | told
 
     @hint("numbers")
     def of_a_number(self):
@@ -265,14 +210,13 @@ class FloatExplorer(Widget):
     @part("value", "format", "flips")
     def chosen(self):
         row = fig.row_of(ROWS, self.chosen_row())
-        return {"y": row, "named": row + NAME, "text": self.meaning()}
+        return {"y": row, "name": self.format.name, "text": self.meaning()}
 
     @part("value", "format", shown=False)
     def marker(self):
         """The value on the ruler and among the ranges, and the ruler's ends."""
         reach = self.ruler()["reach"]
         return {
-            "octave": fig.doublings(self.value),
             "asked": 0.0,
             "first": RULER[0],
             "last": RULER[1],
@@ -287,15 +231,9 @@ class FloatExplorer(Widget):
         color = fig.COLOR
         band = {"fill_color": color["ink"], "fill_alpha": 0.05, "line_color": None}
         p.hbar(y="y", left=0, right=1, height=0.98, source=sources["chosen"], **band)
-        for width, parts in (("wide", WIDE), ("narrow", NARROW)):
-            places = {name: placed(p, f"{name}, {width}", *where) for name, where in parts.items()}
-            fig.only(
-                width,
-                *draw_bits(p, sources, places["bits"]),
-                *draw_ruler(p, sources, places["ruler"]),
-                *(draw_ranges(p, sources, places["range"]) if "range" in places else ()),
-                *letter(p, sources, places, width),
-            )
+        for width, where in (("wide", WIDE), ("narrow", NARROW)):
+            ruler = placed(p, f"ruler, {width}", *where)
+            fig.only(width, *draw_ruler(p, sources, ruler), *letter(p, sources, width, ruler))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------
@@ -335,7 +273,7 @@ class FloatExplorer(Widget):
 
     @regime()
     def underflow(self):
-        return self.found()["kind"] <= SUBNORMAL, (
+        return (self.found()["kind"] <= SUBNORMAL) & (self.value != 0), (
             f"Below the normal numbers of {self.format.name}: gaps no longer shrink with the number, the "
             f"last of them is {show(self.format.smallest, 'real')}, and half of that is lost. First "
             "response: a scale."

@@ -179,6 +179,7 @@ class Widget(Viewer):
     in_page = False  # computed in the page even if Python serves it: long algorithms are faster there
     # {name: resting value}: columns that a script of the page hands over (view.give), for programs to read
     given: dict[str, tuple[float, ...]] = {}
+    on_phone = ""  # the control that a phone shows unfolded, if that is not the first slider
     tap: dict[
         str, str
     ] = {}  # {part: choice control}: a click picks the nearest point, or column if the part has no y

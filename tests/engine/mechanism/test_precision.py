@@ -228,11 +228,3 @@ def test_the_ruler_lists_the_numbers_that_decoding_finds(x, chosen):
         reach = found["reach"]
         expected = sorted(v for v in numbers if np.isfinite(v) and abs(v - x) <= reach * (1 + 1e-12))
         assert x + reach * place[rows == i] == pytest.approx(expected, rel=1e-9, abs=reach * 1e-9)
-
-
-@pytest.mark.parametrize("x", [1.1, 0.1, 2e-8, 448.0, 70000.0])
-def test_the_patterns_are_those_of_each_format(x):
-    bits = iter(precision.patterns(x)["bit"])
-    for of in FORMATS:
-        pattern = "".join(f"{next(bits):.0f}" for _ in range(of.bits))
-        assert int(pattern, 2) == of.encode(x)

@@ -67,4 +67,8 @@ def test_groups_without_a_row_say_so():
     assert page["readouts"]["inside"]["text"] == "no rows" and page["summary"].startswith(
         "No published number"
     )
-    assert readouts(quantity="measured", groups="foreign")["fitted"] == "none"
+    assert readouts(quantity="steps", groups="foreign")["fitted"] == "none"
+
+
+def test_one_quantity_at_a_time():
+    assert set(OFFERED) == set(agreement.SORTS) - {"streams", "measured"}

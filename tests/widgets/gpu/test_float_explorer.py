@@ -98,10 +98,30 @@ def test_no_number_of_the_ruler_is_off_it(state):
     assert (np.abs(numbers) <= 1).all() and numbers.size < precision.MOST_TICKS
 
 
-def test_the_chosen_row_has_the_flipped_bits_and_the_others_their_own():
-    plain, flipped = (shown(value=1, flips=flips)["parts"]["bits"]["bit"] for flips in (0, 2**14))
-    assert np.flatnonzero(plain != flipped).tolist() == [32 + 19 + 1]  # the first behind bf16's sign
-    assert "".join(f"{bit:.0f}" for bit in plain[:32]) == "0" + "01111111" + 23 * "0"
+def test_the_chosen_row_says_what_its_bits_mean_and_no_error_beside_it():
+    """Once infinity stood beside "off by 0 %", the error of the number before its bit was flipped."""
+    for flips in (0, 2**14):
+        parts = shown(value=1, flips=flips)["parts"]
+        assert parts["chosen"]["text"] == ("infinity" if flips else "1") and parts["chosen"]["name"] == "bf16"
+        at = NAMES.index("bf16")
+        rows = parts["formats"]
+        assert [rows[name][at] for name in ("name", "became", "became_short", "error", "short")] == 5 * [""]
+
+
+@in_one_test("value, pattern", [("0", 16 * "0"), ("-1", "1011111110000000"), ("-1.1", "1011111110001101")])
+def test_zero_and_numbers_below_it_can_be_typed(value, pattern):
+    assert bits(value=value) == pattern and not met(value=value)
+    became = shown(value=value)["parts"]["formats"]["became"][0]
+    assert became.startswith(value.replace("-", "−")) and "lost" not in became
+
+
+def test_below_zero_the_ruler_is_the_mirror_image_and_around_zero_both_sides():
+    for name in ("fp8 E5M2", "bf16"):
+        above, near = row(name, value="1.1")
+        below, mirrored = row(name, value="-1.1")
+        assert sorted(-below) == pytest.approx(sorted(above)) and mirrored == pytest.approx(-near)
+    around, near = row("fp16", value="0", format="fp16")
+    assert sorted(around) == pytest.approx([-1 / 1.5, 0, 1 / 1.5]) and near == 0
 
 
 def test_all_formats_side_by_side():

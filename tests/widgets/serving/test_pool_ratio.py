@@ -62,3 +62,11 @@ def test_a_prompt_longer_than_the_target_is_served_by_no_one():
 
 def test_a_split_says_what_bounds_it():
     assert not lacks(widget().hints()["splits"][10], "11", "prefill", "74.3 requests/s")
+
+
+def test_more_that_prefill_than_there_are_is_said():
+    """Once a typed 20 of 16 stayed 20, and the figure drew 15 without a word."""
+    page = Reader(PoolRatio).shown(prefillers="20", replicas="16")
+    said = page["regimes"]["nobody_decodes"]
+    assert said["met"] and "15 prefill here, not 20" in said["text"]
+    assert not Reader(PoolRatio).shown(prefillers="15", replicas="16")["regimes"]["nobody_decodes"]["met"]

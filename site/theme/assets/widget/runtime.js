@@ -5,6 +5,7 @@ import { letGoOfThePage } from "./leftovers.js";
 import { bindMissions } from "./missions.js";
 import { yieldToWide } from "./contents.js";
 import { bindSentences } from "./drives.js";
+import { fromAddress } from "./state.js";
 import { warmUp } from "./warm.js";
 
 const views = new Map();
@@ -64,10 +65,21 @@ function scan() {
   return found.length ? wakeAll() : closeLink();
 }
 
+// A link to a figure's state opens at that figure. Not where the address names a place, nor after a reload or a way back, where
+// the browser knows the reader's place.
+function openAtState() {
+  const [arrived] = performance.getEntriesByType("navigation");
+  if (location.hash || scrollY || arrived?.type !== "navigate") return;
+  const named = [...views].find(([, view]) => Object.keys(fromAddress(view.slug)).length)?.[0];
+  if (named && named.getBoundingClientRect().top > innerHeight / 2) named.scrollIntoView();
+}
+
 // The shell waits for the first page's figures; from then on it tells of each page that a reader goes to. Of the first, too: that
 // one is not left by it.
 addEventListener("shell-ready", () => {
   let arrived = false;
   document$.subscribe(() => { if (arrived) scan(); arrived = true; });
 });
-Promise.resolve(scan()).then(() => dispatchEvent(new Event("figures-drawn")));
+const drawn = scan();
+openAtState();
+Promise.resolve(drawn).then(() => dispatchEvent(new Event("figures-drawn")));
