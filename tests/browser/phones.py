@@ -4,7 +4,7 @@ from playwright.sync_api import Page, expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 WITH_TABLES = ("01-why", "03-interconnect", "07-pipeline", "14-mixed", "19-cuda")
-CUT = """() => [...document.querySelectorAll(".md-typeset table:not([class])")].filter(table => !table.closest("figure"))
+CUT = """() => [...document.querySelectorAll(".md-typeset table:not([class], [data-numbers])")].filter(table => !table.closest("figure"))
   .filter(table => table.scrollWidth > (table.closest(".md-typeset__scrollwrap") ?? table.parentElement).clientWidth + 1)
   .map(table => table.innerText.slice(0, 60))"""
 # every rule of every lesson, and all that the first five lessons derive; inline ones would widen the page
