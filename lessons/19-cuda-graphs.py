@@ -26,8 +26,8 @@ def weight_bytes(of: Model) -> int:
 
 
 def read_s(of: Model, gpus: int) -> float:
-    """Seconds in which each of so many H100s reads its share of them."""
-    return weight_bytes(of) / gpus / reached.memory_bytes_per_s
+    """The least seconds in which each of so many H100s reads its share of them."""
+    return weight_bytes(of) / gpus / h100.hbm_bytes_per_s
 
 
 token_s = capture.token_s  # seconds for one token of each user
@@ -38,8 +38,8 @@ def fused_s(tp: int) -> float:
     return token_s("compiled", llama_70b, h100, tp=tp, captured=1)
 
 
-# seconds to read the weights of Llama 3.2 1B
-weights_s = 2 * models.parameters(llama_1b) / reached.memory_bytes_per_s
+# the least seconds to read the weights of Llama 3.2 1B
+weights_s = 2 * models.parameters(llama_1b) / h100.hbm_bytes_per_s
 kernels_per_step = capture.kernels_per_step  # kernels of one token
 launches = kernels_per_step("eager", layers=32)  # kernels of one token of Llama 3 8B
 eager_s = token_s("eager", llama, h100)  # one token of Llama 3 8B on an H100

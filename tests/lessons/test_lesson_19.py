@@ -40,7 +40,7 @@ BY_HAND = {
     "graph_saves_s": "1.28 ms",  # 512 · 2.5 µs
     "small_in_graph_s": "2.5 µs",
     "graph_gaps_s": "0.519 ms",  # 1,298 · 0.4 µs
-    "weights_s": "0.997 ms",  # 2.47 GB / 2.479 TB/s
+    "weights_s": "0.738 ms",  # 2.47 GB / 3.35 TB/s
     'kernels_per_step("eager", layers=16) * launch_costs.ISSUE_S | ms': "7.9 ms",  # 658 · 12 µs
 }
 

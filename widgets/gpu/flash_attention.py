@@ -29,12 +29,7 @@ ORDERS = {
 GPUS = [catalog.gpu(key) for key in ("a100-40", "a100-80", "h100-sxm", "h200", "b200")]
 KIB = 1024
 MOST_SRAM = max(gpu.smem_bytes_per_sm for gpu in GPUS)
-SRAM_STOPS = [
-    kept
-    for n in range(4, 8)
-    for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)
-    if (kept := 2**n * k * KIB) < MOST_SRAM
-] + [gpu.smem_bytes_per_sm for gpu in GPUS]
+SRAM_STOPS = np.arange(16.0 * KIB, MOST_SRAM + 1, 4 * KIB)
 ACROSS, UP = (0.1, 0.56), (0.02, 0.6)  # the scores
 STRIP_AT, ROOF_AT = (0.068, 0.09), (0.612, 0.637)  # Q beside them, K and V above
 TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.675, 0.78, 0.888, 0.998)
@@ -79,7 +74,7 @@ class FlashAttention(Widget):
         16 * KIB,
         MOST_SRAM,
         family="bytes_binary",
-        stops=sorted(set(SRAM_STOPS)),
+        stops=list(SRAM_STOPS),
         help="At most what a multiprocessor of the GPU has: 164 KiB on an A100, 228 KiB from Hopper on",
     )
     order = Choice("Loops", ORDERS, "queries", more=True)
@@ -145,8 +140,8 @@ class FlashAttention(Widget):
         ),
         Step(
             "One level further down, a head of {head_dim} values is too wide: tiles of {tile_side} are all "
-            "that fit, K and V pass again and again, and into the SRAM they read {tiles_move}. The L2 cache "
-            "has to serve that.",
+            "that fit, K and V pass again and again, and into the SRAM they read {tiles_move}. A cache "
+            "between the two has to serve that.",
             {"head_dim": 512},
             "traffic",
         ),

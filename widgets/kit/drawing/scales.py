@@ -42,8 +42,8 @@ class LogFrame(NamedTuple):
         x_title: str,
         phone_y_ticks: np.ndarray | None = None,
     ) -> None:
-        """Draw its grid, its ticks with the engine's labels, and its titles. On a phone the labels stand within
-        the chart: ``phone_y_ticks`` are those that no curve crosses there."""
+        """Draw its grid, its ticks with the engine's labels, and its titles. On a phone the labels stand
+        within the chart: ``phone_y_ticks`` are those that no curve crosses there."""
         ink: dict[str, Any] = {"line_color": fig.COLOR["grid"]}
         p.segment(self.right(x_ticks), self.up[0], self.right(x_ticks), self.up[1], **ink)
         p.segment(self.across[0], self.height(y_ticks), self.across[1], self.height(y_ticks), **ink)

@@ -1,6 +1,6 @@
-/* Tables that are wider than their column. On a phone one is set closer. Where that is not enough, a table of numbers scrolls in its box
-   and keeps its first column, because numbers are read down a column; of any other each row becomes a card, with the heading of its column
-   beside each value. The page itself never scrolls sideways. On a desk it reaches under the list of
+/* Tables that are wider than their column. On a phone one is set closer. Where that is not enough, a table of numbers scrolls under its
+   first column, because numbers are compared down a column; of any other each row becomes a card, with the heading of its column beside
+   each value. The page itself never scrolls sideways. On a desk it reaches under the list of
    contents, which gives way (contents.js); where that is not enough it is set closer, and at last it scrolls. */
 (() => {
   "use strict";
@@ -9,10 +9,34 @@
   const TABLES = ".md-typeset table:not([class])";
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };  // a card has lost its own
 
-  const SHORT = 14, MOSTLY = 0.7;  // letters of a number with its unit; the share of such cells
-
   const room = table => (table.closest(".md-typeset__scrollwrap") ?? table.parentElement).clientWidth;
   const isCut = table => table.scrollWidth > room(table) + 1;
+
+  const NUMBER = /^[≈<>~–−+-]?\s*[\d.,]+\s*\S{0,8}$|^–?$/, MOSTLY = 0.8, LEAST_COLUMNS = 3;
+
+  // Whether nearly all of it but the first column are numbers, in at least two columns.
+  function isOfNumbers(table) {
+    const rows = [...table.tBodies[0]?.rows ?? []], cells = rows.flatMap(row => [...row.cells].slice(1));
+    const numbers = cells.filter(cell => NUMBER.test(cell.textContent.trim())).length;
+    return rows.length > 1 && (rows[0]?.cells.length ?? 0) >= LEAST_COLUMNS && numbers >= MOSTLY * cells.length;
+  }
+
+  // A box that scrolls is reached by keyboard, and says what it is.
+  function scrolls(table) {
+    const box = table.closest(".md-typeset__scrollwrap");
+    if (!box) return false;
+    table.dataset.numbers = "";
+    box.dataset.scrolls = "";
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", `Table: ${[...table.tHead.rows[0].cells].map(headOf).filter(Boolean).join(", ")}`);
+    return true;
+  }
+
+  function still(box) {
+    delete box.dataset.scrolls;
+    for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+  }
 
   function fit(table) {
     delete table.dataset.close;
@@ -21,21 +45,9 @@
     if (desk.matches) return fitOnDesk(table);
     if (!narrow.matches || !table.tHead || !isCut(table)) return;
     table.dataset.close = "";
-    if (!isCut(table)) return;
-    const scroller = table.closest(".md-typeset__scrollwrap");
-    if (scroller && ofNumbers(table)) {
-      table.dataset.numbers = "";
-      scroller.dataset.scrolls = "";
-      return;
-    }
+    if (!isCut(table) || (isOfNumbers(table) && scrolls(table))) return;
     name(table);
     table.dataset.stacked = "";
-  }
-
-  // Whether most of what stands behind the first column are numbers, or as short as one.
-  function ofNumbers(table) {
-    const values = [...table.tBodies[0].rows].flatMap(row => [...row.cells].slice(1)).map(cell => cell.textContent.trim());
-    return values.length > 0 && values.filter(text => text.length <= SHORT && !/\p{L}{4}/u.test(text)).length >= MOSTLY * values.length;
   }
 
   // Only what stands in the page's own column can reach beyond it; a table in a fold or a box has to stay there.
@@ -70,7 +82,7 @@
   function fitAll() {
     for (const each of document.querySelectorAll("[data-reaches], [data-scrolls]")) {
       delete each.dataset.reaches;
-      delete each.dataset.scrolls;
+      if (each.dataset.scrolls !== undefined) still(each);
     }
     for (const table of document.querySelectorAll(TABLES)) if (!table.closest("figure, .progress, .book")) fit(table);
     dispatchEvent(new Event("tables-fitted"));
