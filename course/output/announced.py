@@ -88,18 +88,23 @@ def _page(page: Lesson, html: str) -> dict[str, Any]:
 # -- the sitemap ---------------------------------------------------------------------------------------------
 @cache
 def last_changed() -> dict[str, str]:
-    """Page -> the day of the last commit to its text or its numbers; none where git or the history is missing."""
-    command = ["git", "log", "--format=%cs", "--name-only", "--", "lessons"]
-    try:
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+    """Page -> the day of the last commit to its text or its numbers; none where git or the whole history is missing."""
+    if _git("rev-parse", "--is-shallow-repository").strip() != "false":
         return {}
     found, day = {}, ""
-    for line in CHANGED.finditer(said):
+    for line in CHANGED.finditer(_git("log", "--format=%cs", "--name-only", "--", "lessons")):
         day = line["day"] or day
         if line["page"]:
             found.setdefault(line["page"], day)
     return found
+
+
+def _git(*arguments: str) -> str:
+    """What git says about this repository; nothing where there is none."""
+    try:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def with_days(sitemap: str) -> str:

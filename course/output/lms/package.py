@@ -16,7 +16,7 @@ from widgets.kit.page import headers
 ROOT = Path(__file__).resolve().parents[3]
 SITE, BUILD = ROOT / "build" / "static", ROOT / "build"
 REPORT = Path(__file__).parent / "report"
-FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "404.html")
+FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "releases.xml", "llms.txt", "404.html")
 MADE = (1980, 1, 1, 0, 0, 0)  # date of every file, so that packages of the same course are identical
 SCRIPT = '<script type="module" src="../assets/lms/{}.js"></script>'
 # the promise in the footer of every page, and what the footer has to say in a package
