@@ -102,7 +102,10 @@ def _add_load(parser):
         help=f"of the weights, joined by commas: {', '.join(FORMATS)} (all the GPU has units for)",
     )
     parser.add_argument(
-        "--caches", type=several_words, default=("bf16",), help=f"the same of the cache: {', '.join(CACHES)} (bf16)"
+        "--caches",
+        type=several_words,
+        default=("bf16",),
+        help=f"the same of the cache: {', '.join(CACHES)} (bf16)",
     )
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
@@ -117,6 +120,7 @@ def _add_load(parser):
 
 
 def several_words(text: str) -> tuple[str, ...]:
+    """Words joined by commas."""
     return tuple(word.strip() for word in text.split(","))
 
 
@@ -194,6 +198,7 @@ def one_or_range(text: str) -> tuple[int, int]:
 
 
 def wholes(text: str) -> tuple[int, ...]:
+    """Whole numbers joined by commas."""
     return tuple(int(word) for word in text.split(","))
 
 
@@ -206,7 +211,9 @@ def _add_constraints(parser):
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
         limits.add_argument(f"--{axis}", type=one_or_range, metavar="N|N-M", help=f"{text} parallel ranks")
-    limits.add_argument("--micro-batch", type=one_or_range, metavar="N|N-M", help="sequences in a micro-batch")
+    limits.add_argument(
+        "--micro-batch", type=one_or_range, metavar="N|N-M", help="sequences in a micro-batch"
+    )
     limits.add_argument("--zero", type=wholes, metavar="N,N", help="ZeRO stages, such as 0,1")
     limits.add_argument(
         "--schedules", type=several_words, metavar="NAME,NAME", help=f"of {', '.join(SCHEDULES)} (all)"

@@ -120,12 +120,19 @@ def test_every_page_of_the_course_describes_itself(site):
         folder = "" if page.name == "index" else page.name
         head = heads(site)[folder or "."]
         about = json.loads(said(head, r'<script type="application/ld\+json">(.*?)</script>'))
-        assert about["@type"] == ("LearningResource" if folder else "Course") and about["@context"] == "https://schema.org"
-        assert about["description"] == page.front["description"].strip() and about["license"].startswith("https://")
+        assert (
+            about["@type"] == ("LearningResource" if folder else "Course")
+            and about["@context"] == "https://schema.org"
+        )
+        assert about["description"] == page.front["description"].strip() and about["license"].startswith(
+            "https://"
+        )
         assert said(head, r'<link rel="alternate" type="text/markdown" href="([^"]+)">') == "index.md"
         assert (site / folder / "index.md").is_file()
         if page.number:
-            assert about["position"] == NAMES.index(page.name) + 1 and re.fullmatch(r"PT\d+M", about["timeRequired"])
+            assert about["position"] == NAMES.index(page.name) + 1 and re.fullmatch(
+                r"PT\d+M", about["timeRequired"]
+            )
     course = json.loads(said(heads(site)["."], r'<script type="application/ld\+json">(.*?)</script>'))
     assert [each["name"] for each in course["hasPart"]] == [lesson.title for lesson in lessons.numbered()]
 
@@ -141,16 +148,32 @@ def test_a_day_in_the_sitemap_is_that_of_the_last_commit_to_the_text(site):
     days = announced.last_changed()
     if not days:
         pytest.skip("this is no git repository, or not the whole of one")
-    listed = dict(re.findall(r"<loc>[^<]+?//[^/]+/([^<]*?)/?</loc><lastmod>([^<]+)<", (site / "sitemap.xml").read_text("utf-8")))
+    listed = dict(
+        re.findall(
+            r"<loc>[^<]+?//[^/]+/([^<]*?)/?</loc><lastmod>([^<]+)<", (site / "sitemap.xml").read_text("utf-8")
+        )
+    )
     assert len(listed) == len(lessons.pages())
-    command = ["git", "log", "-1", "--format=%cs", "--", "lessons/05-fsdp-and-zero.md", "lessons/05-fsdp-and-zero.py"]
+    command = [
+        "git",
+        "log",
+        "-1",
+        "--format=%cs",
+        "--",
+        "lessons/05-fsdp-and-zero.md",
+        "lessons/05-fsdp-and-zero.py",
+    ]
     ours = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     assert days["05-fsdp-and-zero"] == ours and re.fullmatch(r"\d{4}-\d\d-\d\d", listed["05-fsdp-and-zero"])
 
 
 def test_without_the_history_the_sitemap_has_no_days(monkeypatch):
     announced.last_changed.cache_clear()
-    monkeypatch.setattr(announced, "_git", lambda *words: "true\n" if "rev-parse" in words else "2026-01-01\n\nlessons/about.md\n")
+    monkeypatch.setattr(
+        announced,
+        "_git",
+        lambda *words: "true\n" if "rev-parse" in words else "2026-01-01\n\nlessons/about.md\n",
+    )
     assert announced.last_changed() == {}
     announced.last_changed.cache_clear()
 
@@ -158,7 +181,9 @@ def test_without_the_history_the_sitemap_has_no_days(monkeypatch):
 def test_the_feed_has_every_release(site):
     feed = etree.fromstring((site / announced.FEED).read_text("utf-8"))
     versions = re.findall(r"^## (\d\S*) — ", announced.CHANGELOG.read_text("utf-8"), re.MULTILINE)
-    assert versions and [item.findtext("title") for item in feed.iter("item")] == [f"System ML {each}" for each in versions]
+    assert versions and [item.findtext("title") for item in feed.iter("item")] == [
+        f"System ML {each}" for each in versions
+    ]
     assert all("<li>" in item.findtext("description") for item in feed.iter("item"))
 
 

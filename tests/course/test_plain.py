@@ -1,4 +1,5 @@
-"""Each page as Markdown: its numbers filled in, its figures named, its answers folded, nothing of the screen left."""
+"""Each page as Markdown: its numbers filled in, its figures named, its answers folded, nothing of the
+screen left."""
 
 import re
 
@@ -42,8 +43,12 @@ def test_each_figure_is_named_by_its_question_and_leads_to_its_page(site, texts)
 
 def test_nothing_of_the_screen_is_left(texts):
     for folder, text in texts.items():
-        assert text.startswith("# ") and text.count("\n# ") == len(re.findall("^# ", text, re.MULTILINE)) - 1, folder
-        assert not re.search(r"<(?!/?(details|summary|br|su[bp])\b)[a-z]+[ >]", prose(text).replace("\\<", "")), folder
+        assert (
+            text.startswith("# ") and text.count("\n# ") == len(re.findall("^# ", text, re.MULTILINE)) - 1
+        ), folder
+        assert not re.search(
+            r"<(?!/?(details|summary|br|su[bp])\b)[a-z]+[ >]", prose(text).replace("\\<", "")
+        ), folder
         assert "data:image" not in text and "copy as Markdown" not in text and "headerlink" not in text
         assert "From *System ML*" in text.splitlines()[-1]
     assert sum(map(len, texts.values())) > 1e6
@@ -73,5 +78,7 @@ def test_every_symptom_is_in_its_page_and_in_the_book(site, texts):
 ])  # fmt: skip
 def test_links_are_whole_where_the_course_has_an_address(monkeypatch, home, href, whole):
     monkeypatch.setattr(book, "public_home", lambda: home)
-    page = plain.written(f'<article><h1>T</h1><p><a href="{href}">w</a></p></article>', Source("05-x", "T", ""))
+    page = plain.written(
+        f'<article><h1>T</h1><p><a href="{href}">w</a></p></article>', Source("05-x", "T", "")
+    )
     assert f"[w]({whole})" in page and (f"{home}05-x/" if home else "(CC BY 4.0)") in page.splitlines()[-1]

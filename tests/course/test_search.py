@@ -144,16 +144,21 @@ TYPED = {  # a question -> places; the best of one of the first two pages has to
 }
 # runs Material's own search with our table, without a browser
 ASKED_OF_MATERIAL = """
-const fs = require("fs"), vm = require("vm"), { worker, index, spoken, typed } = JSON.parse(fs.readFileSync(0));
+const fs = require("fs"), vm = require("vm");
+const { worker, index, spoken, typed } = JSON.parse(fs.readFileSync(0));
 let heard, told = [];
-const page = { console, setTimeout, URL, location: { href: "http://x/" }, importScripts() {}, postMessage: each => told.push(each),
-  addEventListener: (kind, act) => { if (kind === "message") heard = act; } };
+const page = {
+  console, setTimeout, URL, location: { href: "http://x/" }, importScripts() {},
+  postMessage: each => told.push(each),
+  addEventListener: (kind, act) => { if (kind === "message") heard = act; },
+};
 page.self = page;
 vm.createContext(page);
 vm.runInContext(fs.readFileSync(worker, "utf8"), page);
 const said = vm.runInNewContext(`${fs.readFileSync(spoken, "utf8")}; said`);
 (async () => {
-  await heard({ data: { type: 0, data: { ...JSON.parse(fs.readFileSync(index)), options: { suggest: false } } } });
+  const built = JSON.parse(fs.readFileSync(index));
+  await heard({ data: { type: 0, data: { ...built, options: { suggest: false } } } });
   const found = {};
   for (const each of typed) {
     told = [];
@@ -178,7 +183,11 @@ def found(site) -> dict[str, list[list[str]]]:
         "typed": [*TYPED, "roofine", "roofine~1"],
     }
     ran = subprocess.run(
-        [machine.node(), "-e", ASKED_OF_MATERIAL], input=json.dumps(given), capture_output=True, text=True, check=True
+        [machine.node(), "-e", ASKED_OF_MATERIAL],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(ran.stdout)
 
@@ -189,7 +198,11 @@ def test_forty_questions_find_their_place(found):
     missed = {}
     for typed, wanted in TYPED.items():
         best = [places[0] for places in found[typed][:2]]
-        if not any(place == want or ("#" not in want and place.startswith(want)) for place in best for want in wanted.split()):
+        if not any(
+            place == want or ("#" not in want and place.startswith(want))
+            for place in best
+            for want in wanted.split()
+        ):
             missed[typed] = best
     assert missed == {}
 
@@ -210,7 +223,9 @@ def test_the_search_of_assistants_finds_the_same(site, found):
     missed = {}
     for typed, wanted in TYPED.items():
         best = [each.address for each in passages.search(typed)]
-        if not {place.partition("#")[0] for place in best} & {want.partition("#")[0] for want in wanted.split()}:
+        if not {place.partition("#")[0] for place in best} & {
+            want.partition("#")[0] for want in wanted.split()
+        }:
             missed[typed] = best
     assert missed == {}
 
