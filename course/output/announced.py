@@ -30,6 +30,8 @@ RELEASE = re.compile(
 CHANGED = re.compile(r"(?m)^(?:(?P<day>\d{4}-\d\d-\d\d)|lessons/(?P<page>[\w-]+)\.(?:md|py))$")
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 COURSE = "System ML"
+# a second word follows, because Material takes a link that is alternate alone for the site in another language
+ALTERNATE = "alternate"
 MINUTES = re.compile(r"<span>(\d+) minutes</span>")
 
 
@@ -45,8 +47,8 @@ def described(folder: str, html: str, up: str) -> str:
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<meta name="course-edition" content="{edition.version()}">'
-        f'<link rel="alternate" type="text/markdown" href="{plain.FILE}">'
-        f'<link rel="alternate" type="application/rss+xml" title="{COURSE}: releases" href="{up}{FEED}">'
+        f'<link rel="{ALTERNATE} text" type="text/markdown" href="{plain.FILE}">'
+        f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases" href="{up}{FEED}">'
         f'<script type="application/ld+json">{data}</script>'
     )
 

@@ -127,7 +127,7 @@ def test_every_page_of_the_course_describes_itself(site):
         assert about["description"] == page.front["description"].strip() and about["license"].startswith(
             "https://"
         )
-        assert said(head, r'<link rel="alternate" type="text/markdown" href="([^"]+)">') == "index.md"
+        assert said(head, r'<link rel="alternate text" type="text/markdown" href="([^"]+)">') == "index.md"
         assert (site / folder / "index.md").is_file()
         if page.number:
             assert about["position"] == NAMES.index(page.name) + 1 and re.fullmatch(
