@@ -30,7 +30,7 @@ RELEASE = re.compile(
 CHANGED = re.compile(r"(?m)^(?:(?P<day>\d{4}-\d\d-\d\d)|lessons/(?P<page>[\w-]+)\.(?:md|py))$")
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 COURSE = "System ML"
-# a second word follows, because Material takes a link that is alternate alone for the site in another language
+# a second word follows, because Material takes what is alternate alone for the site in another language
 ALTERNATE = "alternate"
 MINUTES = re.compile(r"<span>(\d+) minutes</span>")
 
@@ -48,7 +48,8 @@ def described(folder: str, html: str, up: str) -> str:
     return (
         f'<meta name="course-edition" content="{edition.version()}">'
         f'<link rel="{ALTERNATE} text" type="text/markdown" href="{plain.FILE}">'
-        f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases" href="{up}{FEED}">'
+        f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases"'
+        f' href="{up}{FEED}">'
         f'<script type="application/ld+json">{data}</script>'
     )
 
