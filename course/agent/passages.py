@@ -103,7 +103,7 @@ def _indexed() -> tuple[list[_Section], dict[str, float], float]:
                 counted[word] += WEIGHTS[field]
         name = title if title == above else f"{above}: {title}"
         sections.append(
-            _Section(name, doc["location"], text[:LONGEST], counted, min(doc.get("boost", 1.0), 1.5))
+            _Section(name, doc["location"], text[:LONGEST], counted, min(doc.get("boost", 1.0), 1.0))
         )
     held = Counter(word for section in sections for word in section.words)
     rarity = {word: math.log(1.0 + (len(sections) - n + 0.5) / (n + 0.5)) for word, n in held.items()}

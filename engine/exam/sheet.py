@@ -164,7 +164,7 @@ TEMPLATES = (
         "11",
         {"model": ("llama3-8b", "llama3-70b"), "context": (4096, 8192, 32768), "users": (1, 16, 64)},
         "{users} sequences of {context} tokens each, of {model}, with keys and values in 16 bits. How "
-        "many bytes have their caches?",
+        "many bytes do their caches take?",
         lambda model, context, users: memory.kv_bytes(catalog.model(model), context, users),
         "bytes",
         "2 · layers · KV heads · head dimension · 2 bytes for each token, times {context} tokens and "
