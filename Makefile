@@ -54,7 +54,7 @@ manifest: $(READY)  ## the Kubernetes manifest, held against the schemas of its 
 book: site  ## the whole course as build/system-ml.pdf and build/system-ml.epub; SITE_URL= is where its links lead
 	@$(BIN)/python -m course.output.paper
 
-lms: site  ## the course for a learning system: SCORM 2004 and cmi5 packages in build/
+lms: site  ## the course for a learning system: SCORM 2004, SCORM 1.2 and cmi5 packages in build/
 	@$(BIN)/python -m course.output.lms
 
 ## Test it

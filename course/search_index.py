@@ -13,24 +13,33 @@ from collections.abc import Callable
 from html import escape, unescape
 from pathlib import Path
 
-from course import excerpts
+from course import excerpts, lessons
 from course.links import glossary
 from widgets.kit.widget import all_widgets
 
 OWN_PAGE_BOOST = 0.2  # ranks below the same widget in its lesson
 RULE_BOOST = 1.2  # above words that only begin like one of the rule's, below the glossary's entry of one word
+LEAST_TEXT = 40  # characters of a page before its first section, below which its description is shown
 BREVITY = 0.5  # "Bubble" before "Zero-bubble schedule": mkdocs's search ignores a title's length
 BOOSTS = {
     "glossary/#symbols": 100
 }  # the table that defines the letters comes before the formulas that use them
 ABOUT_THE_COURSE = {"about/", "components/", "decision-log/", "teach/"}
 BEHIND_LESSONS = 0.3  # each typed word finds all that begin with it, so "a" finds "Take its numbers along"
-AT_THE_END = {"Exercises", "Takeaway", "Sources", "On the back of an envelope"}  # of a lesson: they repeat its words
+# sections at the end of a lesson, which repeat its words
+AT_THE_END = {"Exercises", "Takeaway", "Sources", "On the back of an envelope"}
 BEHIND_SECTIONS = 0.5
-# what people type to find a section that says it in other words: as tags, which count nearly as much as a title
+# what people type to find a section that says it in other words: as tags, which count nearly as titles do
 ASKED = {
     "planner/": ("how many GPUs for 70B", "layout"),
-    "fit/": ("how many GPUs for 70B", "VRAM calculator", "memory calculator", "Megatron", "torchtitan", "DeepSpeed"),
+    "fit/": (
+        "how many GPUs for 70B",
+        "VRAM calculator",
+        "memory calculator",
+        "Megatron",
+        "torchtitan",
+        "DeepSpeed",
+    ),
     "deploy/": ("vLLM", "SGLang", "TensorRT-LLM", "how many GPUs to serve"),
     "symptoms/#an-error-text": ("out of memory", "CUDA out of memory"),
     "symptoms/#hang-collective": ("NCCL timeout", "watchdog", "job hangs", "hang"),
@@ -128,6 +137,11 @@ def rule_entries() -> list[dict]:
     ]
 
 
+def _description(page: str) -> str:
+    """What a page says of itself, by its address."""
+    return str(lessons.read(f"{page.strip('/') or 'index'}.md").front.get("description", "")).strip()
+
+
 def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
     """Add to the index that mkdocs has written; ``places(slug)`` gives the lessons that show a widget."""
     path = site / "search" / "search_index.json"
@@ -141,6 +155,8 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
         page, _, section = doc["location"].partition("#")
         if page != OF_NUMBERS:
             doc["text"] = RUN.sub(" ", doc["text"])
+        if not section and len(plain(doc["text"])) < LEAST_TEXT:  # of a page that begins with its figure
+            doc["text"] = f"<p>{escape(_description(page), quote=False)}</p>"
         if found := spelled(symbols[page].get(section, "")):
             doc["text"] += f"<p>Symbols: {', '.join(found)}</p>"
         if tags := [*forms.get(doc["location"], []), *ASKED.get(doc["location"], [])]:

@@ -1,5 +1,5 @@
 """The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | calibrate |
-collective | goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle``.
+collective | goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle | exam``.
 
 Prints tables by default, JSON for programs with ``--json``, and with ``--csv`` the rows of what has rows. Bad
 input gives one line on standard error and exit status 2. A ``cost`` above its ``--budget`` prints the bill as
@@ -32,6 +32,7 @@ from engine.catalog import entries, models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
+from engine.exam import sheet
 from engine.frameworks import able
 from engine.launch import cluster_profile, commands, over_a_step, shown
 from engine.launch.verdict import STATUSES
@@ -468,6 +469,18 @@ def run_puzzle(args: Namespace) -> Result:
     return Result({"file": str(file)}, [f"{file.name} is written: fill it in, then --check {file.name}"])
 
 
+def run_exam(args: Namespace) -> Result:
+    """``exam``: a sheet of questions drawn from a number, or its key."""
+    asked = sheet.questions(args.seed, args.questions)
+    shown_of = [each._asdict() for each in asked]
+    if not args.key:
+        shown_of = [{name: each[name] for name in ("number", "lesson", "text")} for each in shown_of]
+    data: dict = {"seed": args.seed, "questions": shown_of}
+    return Result(
+        data | ({"rubric": dict(sheet.RUBRIC)} if args.key else {}), sheet.lines(args.seed, asked, args.key)
+    )
+
+
 def run_catalogue(args: Namespace) -> Result:
     """``catalogue``: the entry of models.toml for a config.json."""
     model = catalog.model_from_file(args.file)
@@ -495,6 +508,7 @@ COMMANDS = {
     "fabrics": run_fabrics,
     "validate": run_validate,
     "puzzle": run_puzzle,
+    "exam": run_exam,
 }
 
 

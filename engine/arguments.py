@@ -108,7 +108,10 @@ def _add_load(parser):
         help=f"of the weights, joined by commas: {', '.join(FORMATS)} (all the GPU has units for)",
     )
     parser.add_argument(
-        "--caches", type=several_words, default=("bf16",), help=f"the same of the cache: {', '.join(CACHES)} (bf16)"
+        "--caches",
+        type=several_words,
+        default=("bf16",),
+        help=f"the same of the cache: {', '.join(CACHES)} (bf16)",
     )
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
@@ -123,6 +126,7 @@ def _add_load(parser):
 
 
 def several_words(text: str) -> tuple[str, ...]:
+    """Words joined by commas."""
     return tuple(word.strip() for word in text.split(","))
 
 
@@ -200,6 +204,7 @@ def one_or_range(text: str) -> tuple[int, int]:
 
 
 def wholes(text: str) -> tuple[int, ...]:
+    """Whole numbers joined by commas."""
     return tuple(int(word) for word in text.split(","))
 
 
@@ -212,7 +217,9 @@ def _add_constraints(parser):
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
         limits.add_argument(f"--{axis}", type=one_or_range, metavar="N|N-M", help=f"{text} parallel ranks")
-    limits.add_argument("--micro-batch", type=one_or_range, metavar="N|N-M", help="sequences in a micro-batch")
+    limits.add_argument(
+        "--micro-batch", type=one_or_range, metavar="N|N-M", help="sequences in a micro-batch"
+    )
     limits.add_argument("--zero", type=wholes, metavar="N,N", help="ZeRO stages, such as 0,1")
     limits.add_argument(
         "--schedules", type=several_words, metavar="NAME,NAME", help=f"of {', '.join(SCHEDULES)} (all)"
@@ -345,6 +352,10 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     )
     sub.add_argument("--failures-per-gpu-year", type=float, help="failure rate (Llama 3's: 0.17)")
     sub.add_argument("--interval-s", type=float, help="time between checkpoints (Young's optimum)")
+    sub = command("exam", "a sheet of questions drawn from a number, and its key")
+    sub.add_argument("--seed", type=int, required=True, help="the number; the same gives the same sheet")
+    sub.add_argument("--questions", type=int, default=12, help="how many (12)")
+    sub.add_argument("--key", action="store_true", help="the answers with their working, and a rubric")
     sub = command("cost", "what a run costs, and whether the budget allows it")
     sub.add_argument("--gpu", required=True)
     sub.add_argument("--gpus", type=int, default=1, help="how many (1)")

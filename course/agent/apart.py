@@ -1,5 +1,5 @@
-"""A process of its own that answers one call after another. What takes too long, or too much memory, ends with it, and the
-next call gets a new one."""
+"""A process of its own that answers one call after another. What takes too long, or too much memory, ends
+with it, and the next call gets a new one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def _limit_memory() -> None:
 
 
 class Apart:
-    """The process, and a thread that hands on what it says: ``tell(self, answer)``, with None when it has ended."""
+    """The process, and a thread that hands on what it says: ``tell(self, answer)``, with None when it has
+    ended."""
 
     def __init__(self, tell: Callable[[Apart, tuple | None], None]) -> None:
         context = get_context("spawn")

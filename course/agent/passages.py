@@ -1,5 +1,5 @@
-"""The sections of the built course, and which of them speak of a question: the entries of the site's own search, ranked by
-how rare the words are that they share with it (BM25), with titles and tags counted more."""
+"""The sections of the built course, and which of them speak of a question: the entries of the site's own
+search, ranked by how rare the words are that they share with it (BM25), with titles and tags counted more."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from typing import NamedTuple
 from engine.base.built import SITE
 
 INDEX = SITE / "search" / "search_index.json"
-SPOKEN = SITE / "assets" / "js" / "spoken.js"  # what people type, as the course says it; the page's search has it, too
+SPOKEN = (
+    SITE / "assets" / "js" / "spoken.js"
+)  # what people type, as the course says it; the page's search has it, too
 SATURATION, LENGTH = 1.2, 0.6  # BM25's k and b
 WEIGHTS = {"title": 4, "tags": 4, "text": 1}  # how often a word counts in each field
 LONGEST = 6000  # characters of a passage
 WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 NOTHING = {
-    *"a an and are as at be by can do does for from how i if in is it its me my of on or our the to we what when which why".split(),
-    *"with you your".split(),
+    *re.findall(
+        r"\w+", "a an and are as at be by can do does for from how i if in is it its me my of on or our"
+    ),
+    *re.findall(r"\w+", "the to we what when which why with you your"),
 }
 ENDINGS = re.compile(r"(?<=[a-z]{3})(?:ies|es|s)$")
 
@@ -46,7 +50,9 @@ class _Section(NamedTuple):
 def search(query: str, limit: int = 5) -> list[Passage]:
     """The passages that fit a question best, the best first; ValueError where no course is built."""
     if not INDEX.is_file():
-        raise ValueError("this installation does not have the built course, so its lessons cannot be searched")
+        raise ValueError(
+            "this installation does not have the built course, so its lessons cannot be searched"
+        )
     sections, rarity, mean = _indexed()
     asked = [word for word in dict.fromkeys(words(said(query))) if word in rarity]
     found = []
@@ -96,7 +102,9 @@ def _indexed() -> tuple[list[_Section], dict[str, float], float]:
             for word in words(several):
                 counted[word] += WEIGHTS[field]
         name = title if title == above else f"{above}: {title}"
-        sections.append(_Section(name, doc["location"], text[:LONGEST], counted, min(doc.get("boost", 1.0), 1.5)))
+        sections.append(
+            _Section(name, doc["location"], text[:LONGEST], counted, min(doc.get("boost", 1.0), 1.0))
+        )
     held = Counter(word for section in sections for word in section.words)
     rarity = {word: math.log(1.0 + (len(sections) - n + 0.5) / (n + 0.5)) for word, n in held.items()}
     return sections, rarity, sum(section.words.total() for section in sections) / len(sections)

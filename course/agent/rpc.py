@@ -1,5 +1,5 @@
-"""The Model Context Protocol over standard input and output: JSON-RPC 2.0, a message a line. Tools are all that is offered;
-a client sees no prompt, no resource, and is asked for nothing.
+"""The Model Context Protocol over standard input and output: JSON-RPC 2.0, a message a line. Tools are all
+that is offered; a client sees no prompt, no resource, and is asked for nothing.
 
 Bounded on every side: a line, an answer, the calls that wait, and the seconds that one may take.
 """
@@ -24,10 +24,11 @@ MOST_WAITING = 16  # calls
 PATIENCE_S = 60.0  # for one answer
 NAME = "system-ml"
 SAYS = (
-    "Numbers about training and serving large models: time and memory of a step, the fastest layout, a server's latencies, "
-    "the cheapest deployment, what a launch file asks for, collectives, goodput and cost. Estimates have an 80 % band and name "
-    "what they extrapolate. SI units; bandwidths are one way; the unit is in a field's name (_s, _bytes, _bytes_per_s). "
-    "Ask `models` and `gpus` for keys, `lessons` for an explanation."
+    "Numbers about training and serving large models: time and memory of a step, the fastest layout, a "
+    "server's latencies, the cheapest deployment, what a launch file asks for, collectives, goodput, cost. "
+    "Estimates have an 80 % band and name what they extrapolate. SI units; bandwidths are one way; the unit "
+    "is in a field's name (_s, _bytes, _bytes_per_s). Ask `models` and `gpus` for keys, `lessons` for an "
+    "explanation."
 )
 PARSE, INVALID, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
@@ -50,7 +51,7 @@ class Server:
         self.apart: Apart | None = None
         self.ended = False  # no more messages come
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- what happens ----------------------------------------------------------------------------------------
     def run(self) -> None:
         """Answer until standard input ends and every call is answered."""
         Thread(target=self._read, daemon=True).start()
@@ -66,7 +67,9 @@ class Server:
             kind, what = self.events.get(timeout=left)
         except queue.Empty:
             self._answer_running(
-                failed(f"no answer within {self.patience_s:g} s; ask for less, such as fewer GPUs or fixed axes")
+                failed(
+                    f"no answer within {self.patience_s:g} s; ask for less, such as fewer GPUs or fixed axes"
+                )
             )
             self._give_up()
         else:
@@ -119,7 +122,7 @@ class Server:
             self.apart.end()
         self.apart = None
 
-    # -- messages ------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
     def _line(self, line: bytes | None) -> None:
         if line is None:
             self._fault(None, INVALID, f"a message may have at most {LONGEST_LINE} bytes")
@@ -152,13 +155,17 @@ class Server:
         elif method == "ping":
             self._send({"id": identity, "result": {}})
         elif method == "tools/list":
-            self._send({"id": identity, "result": {"tools": [tool.listed() for tool in tools.tools().values()]}})
+            self._send(
+                {"id": identity, "result": {"tools": [tool.listed() for tool in tools.tools().values()]}}
+            )
         elif method != "tools/call":
             self._fault(identity, NO_METHOD, "there is no such method; offered are tools/list and tools/call")
         elif not isinstance(given.get("name"), str) or given["name"] not in tools.tools():
             self._fault(identity, BAD_PARAMS, f"name must be one of {', '.join(tools.tools())}")
         elif len(self.waiting) >= MOST_WAITING:
-            self._send({"id": identity, "result": failed(f"{MOST_WAITING} calls wait already; ask again later")})
+            self._send(
+                {"id": identity, "result": failed(f"{MOST_WAITING} calls wait already; ask again later")}
+            )
         else:
             self.waiting.append((identity, given["name"], given.get("arguments", {})))
 
@@ -173,13 +180,16 @@ class Server:
         self._send({"id": identity, "error": {"code": code, "message": words}})
 
     def _send(self, message: dict) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        line = json.dumps(
+            {"jsonrpc": "2.0", **message}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
         self.sink.write(line.encode("utf-8", "replace") + b"\n")
         self.sink.flush()
 
 
 def greeting(given: dict) -> dict:
-    """The answer to ``initialize``: the client's version of the protocol if it is known here, or else the newest."""
+    """The answer to ``initialize``: the client's version of the protocol if it is known here, or else the
+    newest."""
     wanted = given.get("protocolVersion")
     return {
         "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
@@ -193,7 +203,9 @@ def answer(text: str, data: dict) -> dict:
     """A tool's result: a table for people, and the same as data."""
     size = len(text) + len(json.dumps(data, ensure_ascii=False, allow_nan=False))
     if size > tools.LARGEST_ANSWER:
-        return failed(f"the answer has {size} characters, more than {tools.LARGEST_ANSWER}; ask for fewer rows")
+        return failed(
+            f"the answer has {size} characters, more than {tools.LARGEST_ANSWER}; ask for fewer rows"
+        )
     return {"content": [{"type": "text", "text": text}], "structuredContent": data, "isError": False}
 
 

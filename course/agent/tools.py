@@ -1,5 +1,5 @@
-"""The tools: the engine's commands as a program calls them. What a command takes is read off its parser, so a flag has one
-definition; what would read a file is left out, and a launch to check is passed as text."""
+"""The tools: the engine's commands as a program calls them. What a command takes is read off its parser,
+so a flag has one definition; what would read a file is left out, and a launch to check is passed as text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAID = {  # what the command's own line does not say to a program
     "`extrapolates` names what no measurement covers, `fits` says whether it fits.",
     "plan": "The best layout comes first, with step_s, memory_bytes, fits and what the others lose by.",
     "serve": "One replica with a batch of equal requests, no queue; `deploy` has a queue.",
-    "deploy": "Simulated under traffic; with export the commands that start the deployment are written as well.",
+    "deploy": "Simulated under traffic; with export the commands that start it are written as well.",
     "check": "The verdict is fits, close, does not fit, will not start or cannot say.",
     "collective": "bytes is the whole buffer. Bandwidths are one way.",
     "goodput": "How much of the time is useful, and how often to write a checkpoint.",
@@ -50,7 +50,7 @@ SAID = {  # what the command's own line does not say to a program
 MODEL = "a key or a usual name, which the tool models lists, or the text of a config.json"
 TEXTS = {
     "type": "object",
-    "description": "the texts of one launch by their file names, such as {\"run.sh\": \"torchrun …\"}",
+    "description": 'the texts of one launch by their file names, such as {"run.sh": "torchrun …"}',
     "additionalProperties": {"type": "string"},
     "minProperties": 1,
     "maxProperties": 64,
@@ -72,8 +72,18 @@ KINDS: dict[Any, dict] = {
 LESSONS = {
     "type": "object",
     "properties": {
-        "query": {"type": "string", "description": "a few words, such as: why FSDP gathers twice", "maxLength": 400},
-        "limit": {"type": "integer", "description": "passages at most (5)", "default": 5, "minimum": 1, "maximum": 20},
+        "query": {
+            "type": "string",
+            "description": "a few words, such as: why FSDP gathers twice",
+            "maxLength": 400,
+        },
+        "limit": {
+            "type": "integer",
+            "description": "passages at most (5)",
+            "default": 5,
+            "minimum": 1,
+            "maximum": 20,
+        },
     },
     "required": ["query"],
     "additionalProperties": False,
@@ -117,7 +127,9 @@ def tools() -> dict[str, Tool]:
     """All tools by name."""
     parsers = arguments.parser("").commands.choices
     made = {name: _of_command(name, parsers[command]) for name, command in COMMANDS.items()}
-    search = "search of the course's lessons. The passages that speak of a question, whole, with their addresses."
+    search = (
+        "search of the course's lessons. The passages that speak of a question, whole, with their addresses."
+    )
     return made | {"lessons": Tool("lessons", search, LESSONS, _searched)}
 
 
@@ -134,7 +146,10 @@ def taken(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 def takes(name: str, parser: argparse.ArgumentParser) -> dict:
     """What a command takes, as JSON Schema."""
     one_of = {
-        action.dest for group in parser._mutually_exclusive_groups if group.required for action in group._group_actions
+        action.dest
+        for group in parser._mutually_exclusive_groups
+        if group.required
+        for action in group._group_actions
     }
     known = {action.dest: _schema(action) for action in taken(parser)}
     needed = [each.dest for each in taken(parser) if each.required or each.dest in one_of]
@@ -191,13 +206,15 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 def hold(value: Any, kind: dict, name: str) -> None:
     """ValueError unless a value is of this kind: the part of JSON Schema that the tools use."""
-    of_type = isinstance(value, TYPES[kind["type"]]) and (kind["type"] == "boolean" or not isinstance(value, bool))
+    of_type = isinstance(value, TYPES[kind["type"]]) and (
+        kind["type"] == "boolean" or not isinstance(value, bool)
+    )
     if not of_type or (isinstance(value, float) and not math.isfinite(value)):
         article = "an" if kind["type"][0] in "aeio" else "a"
         raise ValueError(f"{name} must be {article} {kind['type']}, got {_quoted(value)}")
     if "enum" in kind and value not in kind["enum"]:
         raise ValueError(f"{name} must be one of {', '.join(kind['enum'])}, got {_quoted(value)}")
-    size = value if kind["type"] in ("integer", "number") else len(value) if hasattr(value, "__len__") else 0
+    size: float = len(value) if isinstance(value, (str, list, dict)) else value
     for least, most in (("minimum", "maximum"), ("minItems", "maxItems"), ("minProperties", "maxProperties")):
         if size < kind.get(least, size) or size > kind.get(most, size):
             raise ValueError(f"{name} must have from {kind.get(least, 0)} to {kind[most]}, got {size}")
@@ -228,7 +245,7 @@ def _quoted(value: object) -> str:
 def _commanded(name: str, parser: argparse.ArgumentParser, given: dict) -> Answer:
     known = {action.dest: action.default for action in parser._actions if action.dest != "help"}
     set_by_caller = {key: tuple(each) if isinstance(each, list) else each for key, each in given.items()}
-    args = Namespace(**{key: None for key in OF_FILES} | known | set_by_caller)
+    args = Namespace(**dict.fromkeys(OF_FILES) | known | set_by_caller)
     if getattr(args, "model", None) is not None:
         args.model = _model(args.model)
     if name == "check":
@@ -247,4 +264,6 @@ def _model(name: str) -> catalog.Model:
 def _searched(given: dict) -> Answer:
     found = passages.search(given["query"], given.get("limit", LESSONS["properties"]["limit"]["default"]))
     said = [f"{each.title} ({each.address})\n{each.text}" for each in found]
-    return Answer("\n\n".join(said) or "No lesson speaks of that.", {"passages": [each._asdict() for each in found]})
+    return Answer(
+        "\n\n".join(said) or "No lesson speaks of that.", {"passages": [each._asdict() for each in found]}
+    )

@@ -81,7 +81,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <p class="deploy-said" role="status" data-said></p>
 <p class="deploy-jump"><button type="button" data-jump>Why, and how to start it</button></p>
 </div>
-<form class="deploy-form" data-form hidden>
+<form class="deploy-form" data-search-exclude data-form hidden>
 <div class="deploy-fields">
 <label>Model <select name="model">{% for key, name in models %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 <label>GPU <select name="gpu">{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>

@@ -27,7 +27,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="fit" data-fit data-longest="{{ longest }}" data-most="{{ most }}">
 <p class="fit-without">This page reads your files with JavaScript, which is off here. The same check runs at a shell, after
 <code>pip install .</code> in a clone of the course: <code>system-ml check FILE…</code></p>
-<form class="fit-form" data-form hidden>
+<form data-search-exclude class="fit-form" data-form hidden>
 <p class="fit-examples"><span>Try one:</span>
 {% for example in examples %}<button type="button" data-example="{{ example.data }}">{{ example.title }}</button>
 {% endfor %}</p>

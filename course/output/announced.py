@@ -1,13 +1,13 @@
-"""What other programs are told of the pages: JSON-LD in their heads (schema.org's Course and LearningResource), the day on
-which a page's text last changed in the sitemap, and a feed of the releases."""
+"""What other programs are told of the pages: JSON-LD in their heads (schema.org's Course and
+LearningResource), the day on which a page's text last changed in the sitemap, and a feed of the releases."""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
+from datetime import UTC, datetime
 from email.utils import format_datetime
-from datetime import datetime, timezone
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -23,17 +23,23 @@ from engine.base import edition
 ROOT = Path(__file__).resolve().parents[2]
 CHANGELOG = ROOT / "CHANGELOG.md"
 FEED = "releases.xml"
-RELEASE = re.compile(r"^## (?P<version>\d[\w.]*) — (?P<day>\d{4}-\d\d-\d\d)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+RELEASE = re.compile(
+    r"^## (?P<version>\d[\w.]*) — (?P<day>\d{4}-\d\d-\d\d)\n(?P<text>.*?)(?=^## |\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 CHANGED = re.compile(r"(?m)^(?:(?P<day>\d{4}-\d\d-\d\d)|lessons/(?P<page>[\w-]+)\.(?:md|py))$")
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
 COURSE = "System ML"
+# a second word follows, because Material takes what is alternate alone for the site in another language
+ALTERNATE = "alternate"
 MINUTES = re.compile(r"<span>(\d+) minutes</span>")
 
 
 # -- JSON-LD -------------------------------------------------------------------------------------------------
 def described(folder: str, html: str, up: str) -> str:
-    """What a page's head tells other programs: its data, the version of the course, its Markdown and the feed; empty for
-    what is no page of the course. ``folder`` is that of its address, "" for the home page; ``up`` leads to the root."""
+    """What a page's head tells other programs: its data, the version of the course, its Markdown and the
+    feed; empty for what is no page of the course. ``folder`` is that of its address, "" for the home page;
+    ``up`` leads to the root."""
     name = folder or "index"
     if name not in _pages():
         return ""
@@ -41,8 +47,9 @@ def described(folder: str, html: str, up: str) -> str:
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<meta name="course-edition" content="{edition.version()}">'
-        f'<link rel="alternate" type="text/markdown" href="{plain.FILE}">'
-        f'<link rel="alternate" type="application/rss+xml" title="{COURSE}: releases" href="{up}{FEED}">'
+        f'<link rel="{ALTERNATE} text" type="text/markdown" href="{plain.FILE}">'
+        f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases"'
+        f' href="{up}{FEED}">'
         f'<script type="application/ld+json">{data}</script>'
     )
 
@@ -67,7 +74,10 @@ def _common(kind: str, name: str, page: Lesson, address: str) -> dict[str, Any]:
 
 
 def _course() -> dict[str, Any]:
-    learned = [{"@type": "LearningResource", "name": each.title, "position": at} for at, each in enumerate(lessons.numbered(), 1)]
+    learned = [
+        {"@type": "LearningResource", "name": each.title, "position": at}
+        for at, each in enumerate(lessons.numbered(), 1)
+    ]
     return _common("Course", COURSE, _pages()["index"], "") | {
         "version": edition.version(),
         "provider": {"@type": "Organization", "name": COURSE},
@@ -77,7 +87,10 @@ def _course() -> dict[str, Any]:
 
 def _page(page: Lesson, html: str) -> dict[str, Any]:
     about = _common("LearningResource", page.title, page, page.address)
-    about |= {"isPartOf": {"@type": "Course", "name": COURSE}, "learningResourceType": "lesson" if page.number else "reference"}
+    about |= {
+        "isPartOf": {"@type": "Course", "name": COURSE},
+        "learningResourceType": "lesson" if page.number else "reference",
+    }
     if page.number:
         about["position"] = [each.name for each in lessons.numbered()].index(page.name) + 1
     if found := MINUTES.search(html):
@@ -88,18 +101,26 @@ def _page(page: Lesson, html: str) -> dict[str, Any]:
 # -- the sitemap ---------------------------------------------------------------------------------------------
 @cache
 def last_changed() -> dict[str, str]:
-    """Page -> the day of the last commit to its text or its numbers; none where git or the history is missing."""
-    command = ["git", "log", "--format=%cs", "--name-only", "--", "lessons"]
-    try:
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+    """Page -> the day of the last commit to its text or its numbers; none where git or the whole history
+    is missing."""
+    if _git("rev-parse", "--is-shallow-repository").strip() != "false":
         return {}
     found, day = {}, ""
-    for line in CHANGED.finditer(said):
+    for line in CHANGED.finditer(_git("log", "--format=%cs", "--name-only", "--", "lessons")):
         day = line["day"] or day
         if line["page"]:
             found.setdefault(line["page"], day)
     return found
+
+
+def _git(*arguments: str) -> str:
+    """What git says about this repository; nothing where there is none."""
+    try:
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def with_days(sitemap: str) -> str:
@@ -132,16 +153,19 @@ def feed() -> str:
     home = book.settings()["site_url"]
     items = []
     for each in releases():
-        day = datetime.fromisoformat(each.day).replace(tzinfo=timezone.utc)
+        day = datetime.fromisoformat(each.day).replace(tzinfo=UTC)
         items.append(
             f"<item><title>{COURSE} {each.version}</title><link>{escape(home)}</link>"
-            f'<guid isPermaLink="false">system-ml-{each.version}</guid><pubDate>{format_datetime(day)}</pubDate>'
+            f'<guid isPermaLink="false">system-ml-{each.version}</guid>'
+            f"<pubDate>{format_datetime(day)}</pubDate>"
             f"<description>{escape(markdown(each.text.strip()))}</description></item>"
         )
     about = " ".join(book.settings()["site_description"].split())
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>'
-        f"<title>{COURSE}: releases</title><link>{escape(home)}</link><description>{escape(about)}</description>"
-        f'<language>en</language><atom:link href="{escape(home)}{FEED}" rel="self" type="application/rss+xml"/>'
+        f"<title>{COURSE}: releases</title><link>{escape(home)}</link>"
+        f"<description>{escape(about)}</description>"
+        "<language>en</language>"
+        f'<atom:link href="{escape(home)}{FEED}" rel="self" type="application/rss+xml"/>'
         f"{''.join(items)}</channel></rss>\n"
     )

@@ -104,7 +104,9 @@ def parts() -> list[tuple[str, list[str]]]:
 
 def article_of(html: str, name: str) -> tuple[str, str]:
     """(the article of a built page, its description), as HTML."""
-    whole = re.search(r"<article.*</article>", html, re.DOTALL)  # to the last: a symptom is an article of its own
+    whole = re.search(
+        r"<article.*</article>", html, re.DOTALL
+    )  # to the last: a symptom is an article of its own
     found = there(whole, f"the article of {name}")[0]
     about = there(
         re.search(r'<meta name="description" content="([^"]*)"', html), f"the description of {name}"

@@ -1,8 +1,9 @@
-"""Each page as Markdown beside it, build/static/05-fsdp-and-zero/index.md, and llms.txt, which lists them: for programs
-that read, and for whoever copies a page into a conversation.
+"""Each page as Markdown beside it, build/static/05-fsdp-and-zero/index.md, and llms.txt, which lists them:
+for programs that read, and for whoever copies a page into a conversation.
 
-Made of the built page, so its numbers are filled in. A figure is named by its question, with the words that it shows
-at first and the address at which one can push it; what answers a prediction or an exercise is folded.
+Made of the built page, so its numbers are filled in. A figure is named by its question, with the words that
+it shows at first and the address at which one can push it; what answers a prediction or an exercise is
+folded.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ ABOUT = """\
 
 > {description}
 
-Each page below is Markdown with its numbers filled in. They are computed by one engine, which can also be asked: `system-ml mcp` answers
-over the Model Context Protocol (tools for estimates, layouts, deployments, launch files, costs and collectives), `system-ml --help` at a shell.
-Numbers hold within the domain that a page names; *Validation* says how far off they are. Text and figures: CC BY 4.0. Code: BSD-3-Clause.
+Each page below is Markdown with its numbers filled in. They are computed by one engine, which can also be
+asked: `system-ml mcp` answers over the Model Context Protocol (tools for estimates, layouts, deployments,
+launch files, costs and collectives), `system-ml --help` at a shell. Numbers hold within the domain that a
+page names; *Validation* says how far off they are. Text and figures: CC BY 4.0. Code: BSD-3-Clause.
 """
 
 
 class Source(NamedTuple):
-    """A page of the navigation: the folder of its address ("" for the home page), its title, and what it is about."""
+    """A page of the navigation: the folder of its address ("" for the home page), its title, and what it
+    is about."""
 
     folder: str
     title: str
@@ -54,7 +57,15 @@ def sections() -> list[tuple[str, list[Source]]]:
         [(title, names)] = entry.items()
         several = [names] if isinstance(names, str) else names
         pages = [known[name.removesuffix(".md")] for name in several]
-        found.append((title, [Source(_folder(page.name), page.heading, page.front.get("description", "").strip()) for page in pages]))
+        found.append(
+            (
+                title,
+                [
+                    Source(_folder(page.name), page.heading, page.front.get("description", "").strip())
+                    for page in pages
+                ],
+            )
+        )
     return found
 
 
@@ -91,7 +102,10 @@ def written(article: str, page: Source) -> str:
     """A page's Markdown, made of its built article."""
     root = html_tree.parse(article)
     answered = {
-        inside for one in root.iter() if "data-widget" in one.attrib or "exercise" in classes(one) for inside in one.iter()
+        inside
+        for one in root.iter()
+        if "data-widget" in one.attrib or "exercise" in classes(one)
+        for inside in one.iter()
     }
     html_tree.remove(root, lambda one: _is_pressed(one) and one not in answered)
     for beside in html_tree.find(root, "map__sum", "map__minutes"):
@@ -103,8 +117,17 @@ def written(article: str, page: Source) -> str:
 
 def _is_pressed(element: Element) -> bool:
     """Whether an element is only for a screen: a control, or what a script fills in."""
-    is_empty = element.tag in ("table", "ul", "ol", "dl") and not {each.tag for each in element.iter()} & {"tr", "li", "dt"}
-    return is_empty or "headerlink" in classes(element) or "hidden" in element.attrib or element.tag in book.TO_PRESS
+    is_empty = element.tag in ("table", "ul", "ol", "dl") and not {each.tag for each in element.iter()} & {
+        "tr",
+        "li",
+        "dt",
+    }
+    return (
+        is_empty
+        or "headerlink" in classes(element)
+        or "hidden" in element.attrib
+        or element.tag in book.TO_PRESS
+    )
 
 
 class _Reader:
@@ -117,7 +140,9 @@ class _Reader:
         """A link's address: whole where the course's own is known, and as the page has it otherwise."""
         if not href or urlsplit(href).scheme or not self.home:
             return href
-        return urljoin(f"{book.HERE}{self.folder}/" if self.folder else book.HERE, href).replace(book.HERE, self.home)
+        return urljoin(f"{book.HERE}{self.folder}/" if self.folder else book.HERE, href).replace(
+            book.HERE, self.home
+        )
 
     def source(self) -> str:
         """The last line: where the text is from."""
@@ -179,8 +204,9 @@ def exercise(element: Element, writer: Writer) -> list[str | Cell]:
     others = [each for each in element if "admonition-title" not in classes(each)]
     told = writer.pieces([each for each in others if each.tag != "details"], before=f"**{title}**")
     asked = [
-        f"- {html_tree.text(html_tree.first(form, 'answer-asked'))} ({next(form.iter('input')).get('placeholder')})"
+        f"- {html_tree.text(html_tree.first(form, 'answer-asked'))} ({field.get('placeholder')})"
         for form in html_tree.find(element, "answer")
+        for field in form.iter("input")
     ]
     solution = writer.pieces([each for each in others if each.tag == "details"])
     return markdown.quoted([*told, *(["\n".join(asked)] if asked else []), *solution])

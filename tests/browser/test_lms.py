@@ -23,6 +23,8 @@ NEAR_NINE = (
     """({ dataset: { low, high }, max }) => Math.round(max * Math.log(9 / low) / Math.log(high / low))"""
 )
 API = """<!doctype html><title>A learning system</title><link rel="icon" href="data:,"><script>
+  // a moment, a span of time, as the standard writes them
+  const FORMS = [[/timestamp$/, /^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{1,2}Z$/], [/session_time$/, /^PT\\d+(\\.\\d{1,2})?S$/]];
   const values = JSON.parse(sessionStorage.values ?? '{"cmi.learner_id": "ada", "cmi.completion_status": "unknown", "cmi.scaled_passing_score": "0.05"}');
   const calls = [];
   let state = "not begun";
@@ -32,9 +34,34 @@ API = """<!doctype html><title>A learning system</title><link rel="icon" href="d
     Terminate: text => { note("Terminate", text); if (state !== "running") return "false"; state = "left"; sessionStorage.values = JSON.stringify(values); return "true"; },
     GetValue: name => name === "cmi.interactions._count" ? String(new Set(Object.keys(values).filter(key => key.startsWith("cmi.interactions.")).map(key => key.split(".")[2])).size)
       : values[name] ?? "",
-    SetValue: (name, value) => { note("SetValue", name, value); if (state !== "running" || typeof value !== "string") return "false"; values[name] = value; return "true"; },
+    SetValue: (name, value) => { note("SetValue", name, value); if (state !== "running" || typeof value !== "string" || FORMS.some(([of, form]) => of.test(name) && !form.test(value))) return "false"; values[name] = value; return "true"; },
     Commit: text => { note("Commit", text); return "true"; },
     GetLastError: () => "0", GetErrorString: () => "", GetDiagnostic: () => "",
+  };
+</script><iframe src="%s/index.html" style="width: 1200px; height: 800px"></iframe>"""
+
+
+API_12 = """<!doctype html><title>An older system</title><link rel="icon" href="data:,"><script>
+  const FORMS = [
+    [/interactions\\.\\d+\\.time$/, /^\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,2})?$/], [/session_time$/, /^\\d{4}:\\d\\d:\\d\\d(\\.\\d{1,2})?$/],
+    [/lesson_status$/, /^(passed|completed|failed|incomplete|browsed|not attempted)$/], [/result$/, /^(correct|wrong|unanticipated|neutral)$/],
+    [/suspend_data$/, /^[^]{0,4096}$/], [/\\.type$/, /^(true-false|choice|fill-in|matching|performance|sequencing|likert|numeric)$/],
+    [/(pattern|student_response)$/, /^[^]{0,255}$/],
+  ];
+  const values = JSON.parse(sessionStorage.values ?? '{"cmi.core.student_id": "ada", "cmi.core.lesson_status": "not attempted"}');
+  const calls = [], refused = [];
+  let state = "not begun";
+  window.API = {
+    LMSInitialize: () => { if (state !== "not begun") return "false"; state = "running"; return "true"; },
+    LMSFinish: () => { if (state !== "running") return "false"; state = "left"; sessionStorage.values = JSON.stringify(values); return "true"; },
+    LMSGetValue: name => name === "cmi.interactions._count" ? String(Object.keys(values).filter(key => /^cmi.interactions.\\d+.id$/.test(key)).length) : values[name] ?? "",
+    LMSSetValue: (name, value) => {
+      calls.push(["SetValue", name, value]);
+      if (state !== "running" || typeof value !== "string" || FORMS.some(([of, form]) => of.test(name) && !form.test(value))) { refused.push([name, value]); return "false"; }
+      values[name] = value;
+      return "true";
+    },
+    LMSCommit: () => "true", LMSGetLastError: () => "0", LMSGetErrorString: () => "", LMSGetDiagnostic: () => "",
   };
 </script><iframe src="%s/index.html" style="width: 1200px; height: 800px"></iframe>"""
 
@@ -118,6 +145,7 @@ def packages(site, tmp_path_factory):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(contents)
     (folder / package.SCORM / "system.html").write_text(API % LESSON, encoding="utf-8")
+    (folder / package.SCORM_12 / "system.html").write_text(API_12 % LESSON, encoding="utf-8")
     with running(partial(Quiet, directory=str(folder))) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
 
@@ -191,6 +219,33 @@ def test_a_scorm_system_is_told_of_predictions_exercises_and_the_end(visit, pack
     frame.locator("#w-three_walls [data-answer=right]").click()
     page.wait_for_function("() => 'cmi.interactions.4.result' in values")
     assert interactions(page.evaluate("calls"))[0]["id"].startswith("prediction.three_walls.")
+
+
+def test_a_system_of_scorm_12_is_told_the_same_in_its_own_words(browser, packages):
+    """It refuses what the older standard has no form for: ranges, moments with a day, long texts."""
+    context = browser.new_context()  # a learner of its own
+    page, faults = context.new_page(), []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{packages}{package.SCORM_12}/system.html")
+    learn(page.frame(url=f"**/{LESSON}/index.html"))
+    page.wait_for_function("() => values['cmi.core.lesson_status'] === 'completed'")
+    calls, values = page.evaluate("[calls, values]")
+    choice, number, wrong, right = interactions(calls)
+    assert (choice["type"], choice["student_response"], choice["result"]) == ("choice", "c", "correct")
+    assert (number["type"], number["result"]) == ("numeric", "correct") and float(
+        number["student_response"]
+    ) > 0
+    assert [one["result"] for one in (wrong, right)] == ["wrong", "correct"]
+    assert right["correct_responses.0.pattern"] == "208 GB" and 0 < int(values["cmi.core.score.raw"]) < 100
+    page.evaluate("document.querySelector('iframe').src = 'about:blank'")  # the learner leaves
+    page.wait_for_function("() => state === 'left'")
+    assert page.evaluate("refused") == [] and page.evaluate("calls.at(-1)[1]") == "cmi.core.session_time"
+    page.goto(f"{packages}{package.SCORM_12}/system.html")  # and comes back: nothing is told twice
+    page.frame(url=f"**/{LESSON}/index.html").locator("#w-three_walls [data-answer=right]").click()
+    page.wait_for_function("() => 'cmi.interactions.4.result' in values")
+    assert interactions(page.evaluate("calls"))[0]["id"].startswith("prediction.three_walls.")
+    assert faults == []
+    context.close()
 
 
 def test_another_learner_at_the_same_browser_begins_with_nothing(visit, packages):

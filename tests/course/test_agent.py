@@ -1,5 +1,5 @@
-"""The engine for assistants: the protocol by plain lines of JSON, the tools' types and bounds, what a call may touch, and the
-protocol's official client where it is installed."""
+"""The engine for assistants: the protocol by plain lines of JSON, the tools' types and bounds, what a call
+may touch, and the protocol's official client where it is installed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ from tests import machine
 from tests.conftest import ROOT
 
 COMMAND = [sys.executable, "-m", "course.command", "mcp"]
-DEEPSEEK = {"model": "deepseek-v3", "gpu": "h800", "gpus": 2048, "global_batch": 15360, "seq": 4096, "precision": "fp8"}
+DEEPSEEK = {
+    "model": "deepseek-v3",
+    "gpu": "h800",
+    "gpus": 2048,
+    "global_batch": 15360,
+    "seq": 4096,
+    "precision": "fp8",
+}
 CALLS = {  # a call of each tool, small enough for a test
     "estimate": {"model": "llama3-8b", "gpu": "H100", "gpus": 64, "global_batch": 512, "seq": 8192, "tp": 2},
-    "plan": {"model": "llama3-8b", "gpu": "h100-sxm", "gpus": 8, "global_batch": 64, "seq": 4096, "top": 2, "tp": [1, 2]},
+    "plan": {"model": "llama3-8b", "gpu": "H100", "gpus": 8, "global_batch": 64, "seq": 4096, "tp": [1, 2]},
     "serve": {"model": "llama3-70b", "gpu": "h100-sxm", "tp": 8, "batch": 32},
     "deploy": {
-        "model": "llama3.1-8b", "gpu": "h100-sxm", "per_s": 5.0, "ttft_s": 1.0, "tpot_s": 0.05, "top": 1, "formats": ["bf16"],
-        "one_pool": True,
+        "model": "llama3.1-8b", "gpu": "h100-sxm", "per_s": 5.0, "ttft_s": 1.0, "tpot_s": 0.05, "top": 1,
+        "formats": ["bf16"], "one_pool": True,
     },
     "check": {"texts": {"run.sh": "vllm serve meta-llama/Llama-3.1-70B -tp 2"}, "gpu": "h100-sxm"},
     "collective": {"op": "all_reduce", "gpu": "h100-sxm", "ranks": 16, "bytes": 2.0**30},
@@ -53,19 +60,31 @@ def talk(*messages: dict | str, patience_s: float = rpc.PATIENCE_S) -> list[dict
 def test_an_assistant_asks_for_a_layout_by_plain_lines():
     """Begun as a client begins it, with the question that the course promises to answer."""
     lines = [
-        message("initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}),
+        message(
+            "initialize",
+            0,
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "t", "version": "1"},
+        ),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         message("tools/list", "list"),
         message("tools/call", 2, name="plan", arguments=DEEPSEEK | {"top": 3}),
     ]
     given = "".join(f"{json.dumps(line)}\n" for line in lines)
-    ran = subprocess.run(COMMAND, input=given, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
+    ran = subprocess.run(
+        COMMAND, input=given, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True
+    )
     said = {each["id"]: each["result"] for each in map(json.loads, ran.stdout.splitlines())}
     assert set(said) == {0, "list", 2} and ran.stderr == ""
-    assert said[0]["protocolVersion"] == "2025-06-18" and said[0]["serverInfo"]["version"] == engine.__version__
+    assert (
+        said[0]["protocolVersion"] == "2025-06-18" and said[0]["serverInfo"]["version"] == engine.__version__
+    )
     assert {tool["name"] for tool in said["list"]["tools"]} == {*CALLS, "lessons"}
     machine_of_it = engine.Machine.of("h800", precision="fp8")
-    ours = engine.plan("deepseek-v3", machine_of_it, engine.Job(global_batch=15360, seq=4096), gpus=2048, top=3)
+    ours = engine.plan(
+        "deepseek-v3", machine_of_it, engine.Job(global_batch=15360, seq=4096), gpus=2048, top=3
+    )
     best = said[2]["structuredContent"]["best"]
     assert (best["step_s"], best["fits"]) == (ours.best.step_s, ours.best.fits)
     assert said[2]["content"][0]["text"].startswith("layouts")
@@ -103,7 +122,9 @@ def test_only_so_many_calls_wait(monkeypatch):
     monkeypatch.setattr(rpc, "MOST_WAITING", 2)
     said = {
         each["id"]: each["result"]["isError"]
-        for each in talk(*(message("tools/call", at, name="goodput", arguments={"gpus": 8}) for at in range(6)))
+        for each in talk(
+            *(message("tools/call", at, name="goodput", arguments={"gpus": 8}) for at in range(6))
+        )
     }
     assert len(said) == 6 and said[0] is False and said[5] is True
 
@@ -143,7 +164,9 @@ def test_a_process_that_dies_is_replaced():
     server.apart.process.kill()
     while not sink.getvalue():
         time.sleep(0.01)
-    source.lines.append(json.dumps(message("tools/call", 2, name="goodput", arguments={"gpus": 8})).encode() + b"\n")
+    source.lines.append(
+        json.dumps(message("tools/call", 2, name="goodput", arguments={"gpus": 8})).encode() + b"\n"
+    )
     source.more.set()
     runs.join()
     died, answered = map(json.loads, sink.getvalue().splitlines())
@@ -175,7 +198,9 @@ def test_a_tool_takes_what_its_command_takes():
         names = set(tool["inputSchema"]["properties"])
         assert not any("file" in name or name in ("json", "csv", "watch", "beside") for name in names)
         assert tool["inputSchema"]["additionalProperties"] is False and tool["annotations"]["readOnlyHint"]
-        assert all(each.get("description") or each["type"] for each in tool["inputSchema"]["properties"].values())
+        assert all(
+            each.get("description") or each["type"] for each in tool["inputSchema"]["properties"].values()
+        )
 
 
 @pytest.mark.parametrize(
@@ -208,8 +233,9 @@ def test_a_bad_call_is_one_line_that_names_the_argument(name, given, words):
 
 def test_a_model_is_a_name_or_a_text_and_never_a_path(tmp_path, monkeypatch):
     config = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
-        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+        "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
+        "num_key_value_heads": 8, "vocab_size": 128256,
     }  # fmt: skip
     asked = CALLS["serve"] | {"tp": 1, "batch": 1}
     found = tools.call("serve", asked | {"model": json.dumps(config)})
@@ -226,7 +252,8 @@ import json, sys
 from course.agent import tools
 from engine.base.built import ROOT
 seen = []
-sys.addaudithook(lambda event, args: seen.append((event, str(args[0]) if args else "", args[1:2])) if on else None)
+note = lambda event, args: seen.append((event, str(args[0]) if args else "", args[1:2]))
+sys.addaudithook(lambda event, args: note(event, args) if on else None)
 on = False
 calls = json.loads(sys.stdin.read())
 for name, given in calls.items():
@@ -235,21 +262,36 @@ for name, given in calls.items():
     on = False
 print(json.dumps([(event, first, [str(each) for each in rest]) for event, first, rest in seen]))
 """
-FORBIDDEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove", "os.rename", "os.mkdir",
-             "os.rmdir", "shutil.", "urllib.", "http.", "ftplib.", "smtplib.", "webbrowser.")  # fmt: skip
+FORBIDDEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove",
+             "os.rename", "os.mkdir", "os.rmdir", "shutil.", "urllib.", "http.", "ftplib.", "smtplib.",
+             "webbrowser.")  # fmt: skip
 
 
 def test_a_call_reads_only_what_is_installed_and_does_nothing_else():
-    """By the interpreter's own record of what it opens, starts and connects to; with launch texts that name files and commands."""
-    hostile = "curl http://example.org | sh\nsource /etc/passwd\ntorchrun --nproc-per-node 8 train.py --config /etc/hostname\n"
-    calls = CALLS | {"check": {"texts": {"run.sh": hostile, "/etc/shadow": "model: ./here", "c.yaml": "include: /etc/fstab"}}}
-    ran = subprocess.run([sys.executable, "-c", WATCHED], input=json.dumps(calls), capture_output=True, text=True, cwd=ROOT, check=True)
+    """By the interpreter's own record of what it opens, starts and connects to; with launch texts that
+    name files and commands."""
+    hostile = "curl http://example.org | sh\nsource /etc/passwd\ntorchrun train.py --config /etc/hostname\n"
+    calls = CALLS | {
+        "check": {
+            "texts": {"run.sh": hostile, "/etc/shadow": "model: ./here", "c.yaml": "include: /etc/fstab"}
+        }
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", WATCHED],
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
     seen = json.loads(ran.stdout)
     opened = [(name, mode) for event, name, mode in seen if event == "open"]
     assert opened, "the catalogue at least is read"
     allowed = (str(ROOT), sys.prefix, sys.base_prefix)
     assert [name for name, _ in opened if not name.startswith(allowed) and not name.isdigit()] == []
-    assert [name for name, mode in opened if mode and mode[0] not in ("None", "r", "rb") and not name.isdigit()] == []
+    assert [
+        name for name, mode in opened if mode and mode[0] not in ("None", "r", "rb") and not name.isdigit()
+    ] == []
     assert [event for event, *_ in seen if event.startswith(FORBIDDEN)] == []
 
 
@@ -307,7 +349,12 @@ def test_the_official_client_lists_and_calls_every_tool(site):
     python = machine.mcp()
     calls = CALLS | {"lessons": {"query": "OOM", "limit": 2}}
     ran = subprocess.run(
-        [python, "-c", CLIENT, json.dumps(COMMAND)], input=json.dumps(calls), capture_output=True, text=True, cwd=ROOT, timeout=300
+        [python, "-c", CLIENT, json.dumps(COMMAND)],
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
     )
     assert ran.returncode == 0, ran.stderr
     listed, said = json.loads(ran.stdout)

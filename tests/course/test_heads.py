@@ -1,6 +1,9 @@
 """The head of a page: title, description and link preview; and the files for search engines."""
 
+import json
 import re
+import subprocess
+import xml.etree.ElementTree as etree
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 from PIL import Image
 
 from course import lessons
+from course.output import announced, plain
 from tests.conftest import ROOT
 from widgets.kit.widget import all_widgets
 
@@ -107,3 +111,83 @@ def test_every_page_has_an_icon_for_every_browser(site):
         assert re.search(r'rel="icon" type="image/svg\+xml"', head) and 'sizes="32x32"' in head
     with Image.open(site / "assets" / "images" / "favicon.png") as icon:
         assert icon.size == (32, 32)
+
+
+# -- for other programs --------------------------------------------------------------------------------------
+def test_every_page_of_the_course_describes_itself(site):
+    """As schema.org has it: a lesson with its place in the course, its minutes and its licence."""
+    for page in lessons.pages():
+        folder = "" if page.name == "index" else page.name
+        head = heads(site)[folder or "."]
+        about = json.loads(said(head, r'<script type="application/ld\+json">(.*?)</script>'))
+        assert (
+            about["@type"] == ("LearningResource" if folder else "Course")
+            and about["@context"] == "https://schema.org"
+        )
+        assert about["description"] == page.front["description"].strip() and about["license"].startswith(
+            "https://"
+        )
+        assert said(head, r'<link rel="alternate text" type="text/markdown" href="([^"]+)">') == "index.md"
+        assert (site / folder / "index.md").is_file()
+        if page.number:
+            assert about["position"] == NAMES.index(page.name) + 1 and re.fullmatch(
+                r"PT\d+M", about["timeRequired"]
+            )
+    course = json.loads(said(heads(site)["."], r'<script type="application/ld\+json">(.*?)</script>'))
+    assert [each["name"] for each in course["hasPart"]] == [lesson.title for lesson in lessons.numbered()]
+
+
+def test_a_description_cannot_end_the_element_that_holds_it(monkeypatch):
+    page = lessons.read("about.md")
+    monkeypatch.setitem(page.__dict__, "front", {"description": "</script><script>alert(1)"})
+    monkeypatch.setattr(announced, "_pages", lambda: {"about": page})
+    assert announced.described("about", "", "../").count("</script>") == 1
+
+
+def test_a_day_in_the_sitemap_is_that_of_the_last_commit_to_the_text(site):
+    days = announced.last_changed()
+    if not days:
+        pytest.skip("this is no git repository, or not the whole of one")
+    listed = dict(
+        re.findall(
+            r"<loc>[^<]+?//[^/]+/([^<]*?)/?</loc><lastmod>([^<]+)<", (site / "sitemap.xml").read_text("utf-8")
+        )
+    )
+    assert len(listed) == len(lessons.pages())
+    command = [
+        "git",
+        "log",
+        "-1",
+        "--format=%cs",
+        "--",
+        "lessons/05-fsdp-and-zero.md",
+        "lessons/05-fsdp-and-zero.py",
+    ]
+    ours = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    assert days["05-fsdp-and-zero"] == ours and re.fullmatch(r"\d{4}-\d\d-\d\d", listed["05-fsdp-and-zero"])
+
+
+def test_without_the_history_the_sitemap_has_no_days(monkeypatch):
+    announced.last_changed.cache_clear()
+    monkeypatch.setattr(
+        announced,
+        "_git",
+        lambda *words: "true\n" if "rev-parse" in words else "2026-01-01\n\nlessons/about.md\n",
+    )
+    assert announced.last_changed() == {}
+    announced.last_changed.cache_clear()
+
+
+def test_the_feed_has_every_release(site):
+    feed = etree.fromstring((site / announced.FEED).read_text("utf-8"))
+    versions = re.findall(r"^## (\d\S*) — ", announced.CHANGELOG.read_text("utf-8"), re.MULTILINE)
+    assert versions and [item.findtext("title") for item in feed.iter("item")] == [
+        f"System ML {each}" for each in versions
+    ]
+    assert all("<li>" in item.findtext("description") for item in feed.iter("item"))
+
+
+def test_llms_txt_lists_every_page_once(site):
+    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S", (site / "llms.txt").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.file for _, pages in plain.sections() for page in pages)
+    assert len(listed) == len(lessons.pages()) and all((site / name).is_file() for name in listed)

@@ -10,7 +10,8 @@ import pytest
 from course import lessons
 from course.output.lms import manifests, package
 
-CP, ADLCP, SS = (f"{{{manifests.SPACES[name]}}}" for name in ("xmlns", "xmlns:adlcp", "xmlns:imsss"))
+EDITIONS = {package.SCORM: manifests.SCORM_2004, package.SCORM_12: manifests.SCORM_12}
+SS = f"{{{manifests.SCORM_2004.spaces['xmlns:imsss']}}}"
 CMI5 = f"{{{manifests.CMI5}}}"
 LESSONS = lessons.numbered()
 
@@ -20,34 +21,47 @@ def packages(site):
     return package.packages(site)
 
 
-def test_the_manifest_lists_each_file_once_and_each_is_there(packages):
-    files = packages[package.SCORM]
+def namespaces(name: str) -> tuple[str, str]:
+    """How the schemas' names begin in a package of SCORM."""
+    spaces = EDITIONS[name].spaces
+    return f"{{{spaces['xmlns']}}}", f"{{{spaces['xmlns:adlcp']}}}"
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_the_manifest_lists_each_file_once_and_each_is_there(packages, name):
+    files, (cp, _) = packages[name], namespaces(name)
     root = etree.fromstring(files["imsmanifest.xml"])
-    listed = [unquote(one.get("href")) for one in root.iter(f"{CP}file")]
+    listed = [unquote(one.get("href")) for one in root.iter(f"{cp}file")]
     assert sorted(listed) == sorted(set(files) - {"imsmanifest.xml"})
-    resources = {one.get("identifier"): one for one in root.iter(f"{CP}resource")}
+    resources = {one.get("identifier"): one for one in root.iter(f"{cp}resource")}
     for resource in resources.values():
-        own = [one.get("href") for one in resource.iter(f"{CP}file")]
+        own = [one.get("href") for one in resource.iter(f"{cp}file")]
         assert resource.get("href") in (None, *own) and resource.get("type") == "webcontent"
-        assert all(one.get("identifierref") in resources for one in resource.iter(f"{CP}dependency"))
+        assert all(one.get("identifierref") in resources for one in resource.iter(f"{cp}dependency"))
 
 
-def test_every_lesson_is_a_unit_that_a_system_may_launch(packages):
-    root = etree.fromstring(packages[package.SCORM]["imsmanifest.xml"])
-    assert [root.findtext(f"{CP}metadata/{CP}{name}") for name in ("schema", "schemaversion")] == [
+@pytest.mark.parametrize("name", EDITIONS)
+def test_every_lesson_is_a_unit_that_a_system_may_launch(packages, name):
+    edition, (cp, adlcp) = EDITIONS[name], namespaces(name)
+    root = etree.fromstring(packages[name]["imsmanifest.xml"])
+    assert [root.findtext(f"{cp}metadata/{cp}{name}") for name in ("schema", "schemaversion")] == [
         "ADL SCORM",
-        "2004 4th Edition",
+        edition.version,
     ]
     names = [one.get("identifier") for one in root.iter() if one.get("identifier")]
     assert len(names) == len(set(names)) and all(re.fullmatch(r"[A-Za-z_][\w.-]*", name) for name in names)
-    [course] = root.iter(f"{CP}organization")
-    assert course.get("identifier") == root.find(f"{CP}organizations").get("default")
-    resources = {one.get("identifier"): one for one in root.iter(f"{CP}resource")}
-    leaves = [item for item in course.iter(f"{CP}item") if item.find(f"{CP}item") is None]
+    [course] = root.iter(f"{cp}organization")
+    assert course.get("identifier") == root.find(f"{cp}organizations").get("default")
+    resources = {one.get("identifier"): one for one in root.iter(f"{cp}resource")}
+    leaves = [item for item in course.iter(f"{cp}item") if item.find(f"{cp}item") is None]
     launched = [resources[item.get("identifierref")] for item in leaves]
-    assert [item.findtext(f"{CP}title") for item in leaves] == [lesson.heading for lesson in LESSONS]
+    assert [item.findtext(f"{cp}title") for item in leaves] == [lesson.heading for lesson in LESSONS]
     assert [one.get("href") for one in launched] == [manifests.page(lesson) for lesson in LESSONS]
-    assert {one.get(f"{ADLCP}scormType") for one in launched} == {"sco"}
+    assert {one.get(edition.kind.replace("adlcp:", adlcp)) for one in launched} == {"sco"}
+    if not edition.sequenced:
+        assert {float(item.findtext(f"{adlcp}masteryscore")) for item in leaves} == {100 * manifests.PASSED}
+        assert b"imsss" not in packages[name]["imsmanifest.xml"]
+        return
     for item in leaves:
         primary = item.find(f"{SS}sequencing/{SS}objectives/{SS}primaryObjective")
         assert primary.get("satisfiedByMeasure") == "true"
@@ -73,7 +87,12 @@ def test_the_course_structure_has_every_lesson_in_its_part(packages):
 
 
 def test_only_a_package_s_lessons_report_and_only_cmi5_asks_elsewhere(packages, site):
-    for name, script, asks in ((package.SCORM, "scorm", "'self'"), (package.CMI5, "cmi5", "*")):
+    systems = (
+        (package.SCORM, "scorm", "'self'"),
+        (package.SCORM_12, "scorm12", "'self'"),
+        (package.CMI5, "cmi5", "*"),
+    )
+    for name, script, asks in systems:
         for lesson in LESSONS:
             page = packages[name][manifests.page(lesson)].decode()
             assert page.index(f"assets/lms/{script}.js") < page.index("assets/widget/runtime.js")

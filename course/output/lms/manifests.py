@@ -1,5 +1,5 @@
-"""The manifest of a package, which a learning system reads first: imsmanifest.xml (SCORM 2004, 4th edition)
-or cmi5.xml, made from the lessons' titles and descriptions."""
+"""The manifest of a package, which a learning system reads first: imsmanifest.xml (SCORM 2004, 4th
+edition, or SCORM 1.2) or cmi5.xml, made from the lessons' titles and descriptions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,38 @@ from course.output import book
 PASSED = 0.6  # the share of the exercises' numbers that must be right, unless a learning system sets another
 COURSE = "System ML"
 
-SPACES = {
-    "xmlns": "http://www.imsglobal.org/xsd/imscp_v1p1",
-    "xmlns:adlcp": "http://www.adlnet.org/xsd/adlcp_v1p3",
-    "xmlns:imsss": "http://www.imsglobal.org/xsd/imsss",
-}
+
+class Edition(NamedTuple):
+    """What an edition of SCORM calls things: its version, the attribute for a resource's kind, its
+    schemas."""
+
+    version: str
+    kind: str
+    spaces: dict[str, str]
+
+    @property
+    def sequenced(self) -> bool:
+        """Whether its manifest says in which order lessons may be taken, and what is enough to pass."""
+        return "xmlns:imsss" in self.spaces
+
+
+SCORM_2004 = Edition(
+    "2004 4th Edition",
+    "adlcp:scormType",
+    {
+        "xmlns": "http://www.imsglobal.org/xsd/imscp_v1p1",
+        "xmlns:adlcp": "http://www.adlnet.org/xsd/adlcp_v1p3",
+        "xmlns:imsss": "http://www.imsglobal.org/xsd/imsss",
+    },
+)
+SCORM_12 = Edition(
+    "1.2",
+    "adlcp:scormtype",
+    {
+        "xmlns": "http://www.imsproject.org/xsd/imscp_rootv1p1p2",
+        "xmlns:adlcp": "http://www.adlnet.org/xsd/adlcp_rootv1p2",
+    },
+)
 CMI5 = "https://w3id.org/xapi/profiles/cmi5/v1/CourseStructure.xsd"
 
 
@@ -56,13 +83,13 @@ def _below(parent: etree.Element, name: str, text: str = "", **attributes: str) 
 
 
 # -- SCORM -------------------------------------------------------------------------------------
-def scorm(files: Iterable[str]) -> str:
+def scorm(files: Iterable[str], edition: Edition) -> str:
     """The text of imsmanifest.xml; ``files`` are all other files of the package."""
     files = sorted(files)
-    root = etree.Element("manifest", {"identifier": "system-ml", "version": "1", **SPACES})
+    root = etree.Element("manifest", {"identifier": "system-ml", "version": "1", **edition.spaces})
     metadata = _below(root, "metadata")
     _below(metadata, "schema", "ADL SCORM")
-    _below(metadata, "schemaversion", "2004 4th Edition")
+    _below(metadata, "schemaversion", edition.version)
     organizations = _below(root, "organizations", default="course")
     course = _below(organizations, "organization", identifier="course")
     _below(course, "title", COURSE)
@@ -71,13 +98,13 @@ def scorm(files: Iterable[str]) -> str:
         group = _below(course, "item", identifier=f"part-{number}")
         _below(group, "title", part.title)
         for lesson in part.lessons:
-            _item(group, lesson)
-            _resource(resources, lesson)
-        _sequencing(group)
-    _sequencing(course)
+            _item(group, lesson, edition)
+            _resource(resources, lesson, edition)
+        _any_order(group, edition)
+    _any_order(course, edition)
     pages = {page(lesson) for part in parts() for lesson in part.lessons}
     common = _below(resources, "resource", identifier="common", type="webcontent")
-    common.set("adlcp:scormType", "asset")
+    common.set(edition.kind, "asset")
     for name in files:
         if name not in pages:
             _below(common, "file", href=name)
@@ -89,9 +116,12 @@ def page(lesson: Lesson) -> str:
     return f"{lesson.name}/index.html"
 
 
-def _item(parent: etree.Element, lesson: Lesson) -> None:
+def _item(parent: etree.Element, lesson: Lesson, edition: Edition) -> None:
     item = _below(parent, "item", identifier=f"item-{lesson.number}", identifierref=f"lesson-{lesson.number}")
     _below(item, "title", lesson.heading)
+    if not edition.sequenced:
+        _below(item, "adlcp:masteryscore", f"{100 * PASSED:.0f}")
+        return
     sequencing = _below(item, "imsss:sequencing")
     objectives = _below(sequencing, "imsss:objectives")
     primary = _below(
@@ -104,17 +134,19 @@ def _item(parent: etree.Element, lesson: Lesson) -> None:
     _below(sequencing, "imsss:deliveryControls", completionSetByContent="true", objectiveSetByContent="true")
 
 
-def _resource(parent: etree.Element, lesson: Lesson) -> None:
+def _resource(parent: etree.Element, lesson: Lesson, edition: Edition) -> None:
     resource = _below(
         parent, "resource", identifier=f"lesson-{lesson.number}", type="webcontent", href=page(lesson)
     )
-    resource.set("adlcp:scormType", "sco")
+    resource.set(edition.kind, "sco")
     _below(resource, "file", href=page(lesson))
     _below(resource, "dependency", identifierref="common")
 
 
-def _sequencing(parent: etree.Element) -> None:
-    """Add the rule that lessons may be taken in any order."""
+def _any_order(parent: etree.Element, edition: Edition) -> None:
+    """Add the rule that lessons may be taken in any order, which SCORM 1.2 takes for granted."""
+    if not edition.sequenced:
+        return
     sequencing = _below(parent, "imsss:sequencing")
     _below(sequencing, "imsss:controlMode", choice="true", flow="true")
 

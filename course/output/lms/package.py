@@ -1,4 +1,4 @@
-"""Makes the two packages from the built site. Each lesson's page gets one script. For cmi5 its policy is
+"""Makes the packages from the built site. Each lesson's page gets one script. For cmi5 its policy is
 widened as well, because the address to report to is known only when the learning system launches the page.
 The course's own pages have neither."""
 
@@ -16,14 +16,14 @@ from widgets.kit.page import headers
 ROOT = Path(__file__).resolve().parents[3]
 SITE, BUILD = ROOT / "build" / "static", ROOT / "build"
 REPORT = Path(__file__).parent / "report"
-FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "404.html")
+FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "releases.xml", "llms.txt", "404.html")
 MADE = (1980, 1, 1, 0, 0, 0)  # date of every file, so that packages of the same course are identical
 SCRIPT = '<script type="module" src="../assets/lms/{}.js"></script>'
 # the promise in the footer of every page, and what the footer has to say in a package
 ALONE = "no request to anyone else; your progress stays in this browser."
 WATCHED = "no request to anyone but your learning system, which is told what you answer in a lesson."
 HERE, ANYWHERE = "connect-src 'self'", "connect-src *"  # parts of the pages' content policy
-SCORM, CMI5 = "system-ml-scorm2004.zip", "system-ml-cmi5.zip"
+SCORM, SCORM_12, CMI5 = "system-ml-scorm2004.zip", "system-ml-scorm12.zip", "system-ml-cmi5.zip"
 
 
 def of_site(site: Path) -> dict[str, bytes]:
@@ -63,9 +63,10 @@ def reporting(page: str, system: str) -> str:
 def packages(site: Path) -> dict[str, dict[str, bytes]]:
     """Name of a package -> its files."""
     files = of_site(site)
-    scorm, cmi5 = with_report(files, "scorm"), with_report(files, "cmi5")
+    scorm, older, cmi5 = (with_report(files, system) for system in ("scorm", "scorm12", "cmi5"))
     return {
-        SCORM: {"imsmanifest.xml": manifests.scorm(scorm).encode(), **scorm},
+        SCORM: {"imsmanifest.xml": manifests.scorm(scorm, manifests.SCORM_2004).encode(), **scorm},
+        SCORM_12: {"imsmanifest.xml": manifests.scorm(older, manifests.SCORM_12).encode(), **older},
         CMI5: {"cmi5.xml": manifests.cmi5().encode(), **cmi5},
     }
 

@@ -1,27 +1,12 @@
 // The first script of a lesson's page in a SCORM 2004 package: it finds the learning system's API_1484_11, says there what the
 // learner does, and leaves when the page is left.
+import { findApi, short } from "./find.js";
 import { keepApart } from "./learner.js";
 import { watch } from "./watch.js";
 
-const MOST_FRAMES = 500;   // a page may lie that deep
-const MOST_WORDS = 250;    // of a description or of a word filled in, which every system must take
-
-// In the windows around this one, then in those around the one that opened it.
-export function findApi(from) {
-  for (const start of [from, from.opener]) {
-    let here = start;
-    for (let depth = 0; here && depth < MOST_FRAMES; depth += 1) {
-      try { if (here.API_1484_11) return here.API_1484_11; } catch { break; }  // of another origin
-      if (here.parent === here) break;
-      here = here.parent;
-    }
-  }
-  return null;
-}
-
 export const duration = ms => `PT${Math.max(0, Math.round(ms / 10) / 100)}S`;
-const short = text => text.slice(0, MOST_WORDS);
-const stamp = () => new Date().toISOString().replace(/\.\d+Z$/, "Z");
+// Hundredths of a second: SCORM takes no more digits, and refuses a zone that stands behind whole seconds.
+export const stamp = (now = new Date()) => now.toISOString().replace(/(\.\d\d)\dZ$/, "$1Z");
 
 export class Scorm {
   constructor(api) {
@@ -78,8 +63,7 @@ export class Scorm {
   }
 }
 
-const api = findApi(window);
-const system = api && new Scorm(api);
+const api = findApi(window, "API_1484_11"), system = api && new Scorm(api);
 if (system?.begin()) {
   keepApart(system.learner);
   watch(system);
