@@ -160,6 +160,7 @@ class Job(NamedTuple):
     now: list[int]  # its step
     waits: list[int]  # its open call; −1 if it waits for nobody
     come: list[int]  # how many of each group are there
+    groups: list[list[int]]  # who belongs to each
     # by step and rank
     data_s: list[float]
     compute_s: list[float]
@@ -390,7 +391,7 @@ def join(
     job.waits[rank] = len(calls.op) - 1
     group = group_of(rank, kind_of_group(op))
     job.come[group] = job.come[group] + 1
-    others = members(group)
+    others = job.groups[group]
     if job.come[group] < len(others):
         return
     last, agree = 0.0, True
@@ -456,16 +457,20 @@ def run_ahead(rank: int, job: Job, calls: Calls, clocks: Clocks) -> None:
 
 # -- what is looked at ---------------------------------------------------------------------------------------
 def dump(
-    rank: int, job: Job, there: Machine, calls: Calls, rows: Rows, dogs: Watchdogs, dice: list[float]
+    rank: int,
+    mine: list[int],
+    job: Job,
+    there: Machine,
+    calls: Calls,
+    rows: Rows,
+    dogs: Watchdogs,
+    dice: list[float],
 ) -> None:
     """The last calls of a rank, from its last completed one on, and what its watchdog says of the first that
     is open."""
-    mine, ended = [], 0
-    for row in range(len(calls.op)):
-        if calls.rank[row] == rank:
-            mine.append(row)
-            if calls.state[row] == COMPLETED:
-                ended = len(mine)
+    ended = len(mine)
+    while ended > 0 and calls.state[mine[ended - 1]] != COMPLETED:
+        ended = ended - 1
     waits = job.waits[rank] >= 0
     first = ended - 1 if waits else len(mine) - WINDOW
     for place in range(first, first + WINDOW):
@@ -485,14 +490,13 @@ def dump(
         dogs.of[rank] = 1.0 * (rank * WINDOW + 1)
 
 
-def reach(rank: int, calls: Calls, enqueued: list[float], completed: list[float]) -> None:
+def reach(rank: int, mine: list[int], calls: Calls, enqueued: list[float], completed: list[float]) -> None:
     """How far a rank is in each kind of group."""
-    for row in range(len(calls.op)):
-        if calls.rank[row] == rank:
-            place = rank * KINDS + int(calls.kind[row])
-            enqueued[place] = calls.seq[row]
-            if calls.state[row] == COMPLETED:
-                completed[place] = calls.seq[row]
+    for row in mine:
+        place = rank * KINDS + int(calls.kind[row])
+        enqueued[place] = calls.seq[row]
+        if calls.state[row] == COMPLETED:
+            completed[place] = calls.seq[row]
 
 
 def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: list[float]) -> None:
@@ -546,6 +550,7 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         full(RANKS, 0),
         full(RANKS, -1),
         full(1 + 2 * SIDE, 0),
+        [members(group) for group in range(1 + 2 * SIDE)],
         zeros(cells),
         zeros(cells),
         zeros(cells),
@@ -583,9 +588,12 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
     rows = Rows([], [], [], [], [], [], [])
     dogs = Watchdogs(full(RANKS, -1.0), full(RANKS, -1.0), full(RANKS, -1.0))
     enqueued, completed = zeros(RANKS * KINDS), zeros(RANKS * KINDS)
+    of_rank = [[0 for i in range(0)] for r in range(RANKS)]
+    for row in range(len(calls.op)):
+        of_rank[int(calls.rank[row])].append(row)
     for r in range(RANKS):
-        dump(r, job, there, calls, rows, dogs, dice)
-        reach(r, calls, enqueued, completed)
+        dump(r, of_rank[r], job, there, calls, rows, dogs, dice)
+        reach(r, of_rank[r], calls, enqueued, completed)
     gauges = Gauges(zeros(RANKS), zeros(RANKS), zeros(RANKS), zeros(RANKS))
     measure(fault, hangs, there, gauges, dice)
     seen = Pieces([], [], [], [])

@@ -31,15 +31,18 @@ CAUSES = {
 SAID = list(CAUSES.values())
 UNSAID = "not said yet"
 # The picture: bars of steps above, a lane for each rank below, in pixels
-HEIGHT, BARS_AT, TALL = 462, 378.0, 52.0
-TOP, EACH, HALF = 314.0, 17.6, 6.6
+HEIGHT, BARS_AT, TALL = 470, 392.0, 48.0
+TOP, EACH, HALF = 330.0, 17.4, 6.6
 NEXT_NODE = 8.0  # between the lanes of two nodes
-KINDS = {"loads data": "ink-soft", "computes": "compute", "FSDP's collectives": "network"}
-KINDS |= {"writes a checkpoint": "hbm", "waits for others": "panel"}
-DOES = [
-    *("loads data", "computes", "computes", "computes", "writes a checkpoint", "FSDP's collectives"),
-    *("waits for others", "FSDP's collectives", "waits for others", "waits for others", "waits for others"),
+LOOKS_LIKE = {"data": "ink-soft", "computes": "compute", "FSDP": "network", "saves": "hbm", "waits": "panel"}
+SHORT = [
+    *("data", "computes", "computes", "computes", "saves"),
+    *("FSDP", "waits", "FSDP", "waits", "waits", "waits"),
 ]  # by what a piece of the run is
+DOES = [
+    *("loads its batch", "computes", "computes", "reads", "writes its checkpoint"),
+    *("gathers a block", "sums activations", "scatters gradients", "sums the norm", "meets all", "waits"),
+]
 
 
 def lane(rank):
@@ -106,6 +109,7 @@ class IncidentRoom(Widget):
         "A gradient that jumps: 5": {"seed": 5},
         "Worked: 28": {"seed": 28, "dumps": "on", "rank": "3", "cause": "deadlock", "handed_in": "on"},
     }
+    in_page = True  # the ranks run several times as fast there as in Python
     break_it = "Blame the rank that complained first, hand that in, and see what a wrong verdict costs."
     tap = {"rows": "rank"}
     lights = {
@@ -228,6 +232,7 @@ class IncidentRoom(Widget):
             "last": show(last, "seconds"),
             "stuck_x": stuck,
             "stuck_end": stuck + 0.09,
+            "stuck": choose(self.hangs(), "no step", ""),
             "title": choose(
                 self.hangs(), "The log: steps until it stood still", "The log: time of each step"
             ),
@@ -249,6 +254,7 @@ class IncidentRoom(Widget):
             "right": fig.gone_unless(shown, end),
             **fig.rows_of(height, HALF),
             "rank": seen["piece_rank"],
+            "what": select(seen["piece_what"], SHORT),
             "does": select(seen["piece_what"], DOES),
             "seconds": seen["piece_end_s"] - seen["piece_start_s"],
         }
@@ -264,9 +270,9 @@ class IncidentRoom(Widget):
         )
         return choose(self.sees_lanes() & (pieces["rank"] >= 0), said, "")
 
-    @part("rank", "cause", "times", "handed_in")
+    @part("seed", "rank", "cause", "times", "handed_in")
     def rows(self):
-        """A lane for each rank, and which one the reader names."""
+        """A lane for each rank, which one the reader names, and which one complained first."""
         named = self.rank == words.RANK
         blank = np.logical_not(self.sees_lanes()) & (LANES > 0)
         return {
@@ -276,6 +282,7 @@ class IncidentRoom(Widget):
             "right": fig.gone_unless(blank, 1.0 + 0.0 * LANES),
             "label": choose(named, phrase("▸ {n}", n=words.NUMBERS), words.NUMBERS),
             "named": np.where(named, self.cause + 1.0, -1.0),
+            "said": choose(blank & self.hangs() & (self.first() == words.RANK), "complained first", ""),
         }
 
     @hint("rows")
@@ -304,7 +311,7 @@ class IncidentRoom(Widget):
             "title": choose(
                 self.sees_lanes(),
                 "What each rank did in the last two steps",
-                "Sixteen ranks: look at their own times to see what each did",
+                "What each rank did: look at its own times",
             ),
         }
 
@@ -320,17 +327,19 @@ class IncidentRoom(Widget):
         p.text(-0.075, HEIGHT - 12, text="title", source=labels, **fig.BOLD)
         p.text("first_x", "y", text="first", source=labels, **fig.LABEL)
         p.text("last_x", "y", text="last", source=labels, text_align="right", **fig.LABEL)
+        p.text("stuck_x", "y", text="stuck", source=labels, **fig.LABEL)
         p.text(-0.075, TOP + 24, text="title", source=sources["truth"], **fig.BOLD)
         p.quad(source=sources["rows"], **sides, **fig.IDLE)
         p.text(-0.02, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
-        hues = fig.hues("does", KINDS)
+        p.text(0.01, "y", text="said", source=sources["rows"], **fig.TEXT)
+        hues = fig.hues("what", LOOKS_LIKE)
         p.quad(source=sources["pieces"], **sides, fill_color=hues, **thin)
         p.quad(source=sources["truth"], **sides, fill_color=None, line_color=color["ink"], line_width=2)
         looks = {
             name: fig.IDLE if token == "panel" else {"fill_color": color[token], "line_color": color[token]}
-            for name, token in KINDS.items()
+            for name, token in LOOKS_LIKE.items()
         }
-        fig.key(p, looks, 14, 26, phone_px=300)
+        fig.key(p, looks, 12, 34, phone_px=300)
         return p
 
     # -- what is given ---------------------------------------------------------------------------------------
@@ -434,7 +443,7 @@ class IncidentRoom(Widget):
         """Evidence, once somebody has looked."""
         return choose(switch, text, "")
 
-    @document("The job's log", "train.log")
+    @document("The job's log", "train.log", unfolded=True)
     def log(self):
         return words.job(self.seen())
 
