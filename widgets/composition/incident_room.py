@@ -157,7 +157,7 @@ class IncidentRoom(Widget):
         return cases.looked_min([np.where(getattr(self, name), 1.0, 0.0) for name in LOOKS])
 
     def is_right(self):
-        return np.equal(self.rank, self.fault().rank) & np.equal(self.cause, self.fault().kind)
+        return cases.is_right(self.fault(), self.rank, self.cause)
 
     def lost(self):
         """Minutes of the job that the verdict loses, or has lost so far."""
@@ -274,13 +274,13 @@ class IncidentRoom(Widget):
     def rows(self):
         """A lane for each rank, which one the reader names, and which one complained first."""
         named = self.rank == words.RANK
-        blank = np.logical_not(self.sees_lanes()) & (LANES > 0)
+        blank = np.where(self.sees_lanes(), 0.0, 1.0) * LANES > 0
         return {
             "y": LANES,
             **fig.rows_of(LANES, HALF),
             "left": fig.gone_unless(blank, 0.0 * LANES),
             "right": fig.gone_unless(blank, 1.0 + 0.0 * LANES),
-            "label": choose(named, phrase("▸ {n}", n=words.NUMBERS), words.NUMBERS),
+            "label": choose(named, phrase("→ {n}", n=words.NUMBERS), words.NUMBERS),
             "named": np.where(named, self.cause + 1.0, -1.0),
             "said": choose(blank & self.hangs() & (self.first() == words.RANK), "complained first", ""),
         }
@@ -293,9 +293,9 @@ class IncidentRoom(Widget):
         return phrase(
             "Rank {n}: node {node}, replica {dp}, tensor rank {tp}{named}",
             n=words.NUMBERS,
-            node=[str(rank // NODE) for rank in range(RANKS)],
-            dp=[str(rank // SIDE) for rank in range(RANKS)],
-            tp=[str(rank % SIDE) for rank in range(RANKS)],
+            node=words.NODES,
+            dp=words.REPLICAS,
+            tp=words.TENSOR_RANKS,
             named=choose(rows["named"] >= 0, named, ""),
         )
 
@@ -413,8 +413,7 @@ class IncidentRoom(Widget):
         )
 
     def blames_the_first(self):
-        other = np.not_equal(self.rank, self.fault().rank)
-        return self.hangs() & np.equal(self.rank, self.first()) & other
+        return cases.blames_a_witness(self.seen(), self.fault(), self.rank)
 
     @regime(target=True)
     def blamed_the_witness(self):

@@ -55,16 +55,13 @@ export function tableFile(parts, slug) {
 }
 
 // Texts to take along, such as another program's settings: shown, copied or saved as a file. One without a word is not
-// there. One that comes is opened, and brought into view if a control of the figure called for it.
+// there, and one that comes is opened.
 export function showDocuments(element, documents) {
   for (const [name, text] of Object.entries(documents)) {
     const box = element.querySelector(`[data-document="${name}"]`), place = box.querySelector("code");
-    const comes = box.hidden && text;
+    if (box.hidden && text) box.open = true;
     box.hidden = !text;
     if (place.textContent !== text) place.textContent = text;
-    if (!comes) continue;
-    box.open = true;
-    if (element.querySelector(".widget-controls :focus")) box.scrollIntoView({ block: "nearest" });
   }
 }
 
