@@ -316,7 +316,7 @@ class IncidentRoom(Widget):
         }
 
     def figure(self, sources):
-        p = fig.plot((-0.075, 1), (0, HEIGHT), height=HEIGHT)
+        p = fig.plot((-0.118, 1), (0, HEIGHT), height=HEIGHT)
         fig.bare(p)
         color, sides = fig.COLOR, fig.BOX
         thin = {"line_color": color["idle"], "line_width": 0.6}
@@ -324,13 +324,13 @@ class IncidentRoom(Widget):
         p.quad(source=steps, **sides, fill_color=color["compute"], line_color=None)
         p.quad("left", "right", "top", "saved", source=steps, fill_color=color["hbm"], line_color=None)
         p.quad("stuck_x", "stuck_end", BARS_AT, BARS_AT + TALL, source=labels, **fig.IDLE)
-        p.text(-0.075, HEIGHT - 12, text="title", source=labels, **fig.BOLD)
+        p.text(-0.118, HEIGHT - 12, text="title", source=labels, **fig.BOLD)
         p.text("first_x", "y", text="first", source=labels, **fig.LABEL)
         p.text("last_x", "y", text="last", source=labels, text_align="right", **fig.LABEL)
         p.text("stuck_x", "y", text="stuck", source=labels, **fig.LABEL)
-        p.text(-0.075, TOP + 24, text="title", source=sources["truth"], **fig.BOLD)
+        p.text(-0.118, TOP + 24, text="title", source=sources["truth"], **fig.BOLD)
         p.quad(source=sources["rows"], **sides, **fig.IDLE)
-        p.text(-0.02, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
+        p.text(-0.012, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
         p.text(0.01, "y", text="said", source=sources["rows"], **fig.TEXT)
         hues = fig.hues("what", LOOKS_LIKE)
         p.quad(source=sources["pieces"], **sides, fill_color=hues, **thin)
