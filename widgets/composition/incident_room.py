@@ -319,7 +319,6 @@ class IncidentRoom(Widget):
         p = fig.plot((-0.118, 1), (0, HEIGHT), height=HEIGHT)
         fig.bare(p)
         color, sides = fig.COLOR, fig.BOX
-        thin = {"line_color": color["idle"], "line_width": 0.6}
         steps, labels = sources["steps"], sources["step_labels"]
         p.quad(source=steps, **sides, fill_color=color["compute"], line_color=None)
         p.quad("left", "right", "top", "saved", source=steps, fill_color=color["hbm"], line_color=None)
@@ -333,7 +332,7 @@ class IncidentRoom(Widget):
         p.text(-0.012, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
         p.text(0.01, "y", text="said", source=sources["rows"], **fig.TEXT)
         hues = fig.hues("what", LOOKS_LIKE)
-        p.quad(source=sources["pieces"], **sides, fill_color=hues, **thin)
+        p.quad(source=sources["pieces"], **sides, fill_color=hues, line_color=color["idle"], line_width=0.6)
         p.quad(source=sources["truth"], **sides, fill_color=None, line_color=color["ink"], line_width=2)
         looks = {
             name: fig.IDLE if token == "panel" else {"fill_color": color[token], "line_color": color[token]}
