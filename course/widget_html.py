@@ -141,7 +141,7 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
             given=[each for each in readouts if said[each[0]].readout_given],
             actions=[(name, method.action_label) for name, method in cls.methods("action_label").items()],
             documents=[
-                (key, method.document_label, method.document_file, shown["documents"][key])
+                (key, method, shown["documents"][key])
                 for key, method in cls.methods("document_label").items()
             ],
             summary=shown["summary"],

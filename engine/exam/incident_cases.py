@@ -38,7 +38,7 @@ from engine.executed.incident import (
     THROTTLED,
     WINDOW,
     WRITER,
-    Fault,
+    RankFault,
     about,
     group_of,
     roll,
@@ -91,9 +91,9 @@ def drawn(seed: float) -> dict[str, Any]:
     return {"kind": kind, "rank": rank, "step": step, "size": size}
 
 
-def case_of(seed: Real) -> Fault:
+def case_of(seed: Real) -> RankFault:
     """The same as a record."""
-    return Fault(**drawn(seed))
+    return RankFault(**drawn(seed))
 
 
 def evidence(seed: Real) -> dict[str, Real]:
@@ -143,7 +143,7 @@ def least_of_group(values: list[float], kind: int, rank: int) -> bool:
     return values[rank] < largest
 
 
-class Found(NamedTuple):
+class IncidentVerdict(NamedTuple):
     """A verdict."""
 
     rank: float
@@ -152,13 +152,13 @@ class Found(NamedTuple):
 
 def of_dumps(
     kind: list[float], op: list[float], numel: list[float], state: list[float], enqueued: list[float]
-) -> Found:
+) -> IncidentVerdict:
     """What the flight recorders of a job that hangs say: the first of these that is true of a rank."""
     heads = {"op": full(RANKS * KINDS, -1.0), "numel": full(RANKS * KINDS, -1.0)}  # what each waits in
     fsdp = [enqueued[r * KINDS + FSDP] for r in range(RANKS)]
     for r in range(RANKS):
         if state[r * WINDOW] < 0:
-            return Found(r, KILLED)  # no dump
+            return IncidentVerdict(r, KILLED)  # no dump
     for r in range(RANKS):
         waits_for_all = False
         for row in range(r * WINDOW, (r + 1) * WINDOW):
@@ -167,20 +167,20 @@ def of_dumps(
                 heads["numel"][r * KINDS + int(kind[row])] = numel[row]
                 waits_for_all = op[row] == NORM
             if state[row] == SCHEDULED and waits_for_all and kind[row] == FSDP:
-                return Found(r, CROSSED)
+                return IncidentVerdict(r, CROSSED)
     for r in range(RANKS):
         if least_of_group(fsdp, FSDP, r):
-            return Found(r, SKIPPED)
+            return IncidentVerdict(r, SKIPPED)
     for k in range(FSDP, KINDS):
         ops, sizes = zeros(RANKS), zeros(RANKS)
         for r in range(RANKS):
             ops[r], sizes[r] = heads["op"][r * KINDS + k], heads["numel"][r * KINDS + k]
         for r in range(RANKS):
             if ops[r] >= 0 and is_odd(ops, k, r):
-                return Found(r, SWAPPED)
+                return IncidentVerdict(r, SWAPPED)
             if ops[r] >= 0 and is_odd(sizes, k, r):
-                return Found(r, SIZES)
-    return Found(-1, PORT)  # all have come, with the same thing, and still it does not end
+                return IncidentVerdict(r, SIZES)
+    return IncidentVerdict(-1, PORT)  # all have come, with the same thing, and still it does not end
 
 
 @program(rank=(), cause=(), looks=len(MINUTES), minutes=())
@@ -318,6 +318,17 @@ def points(share: Real, looked: Real, right: Truth, by_evidence: Real) -> Real:
     least = lost_min(share, by_evidence, True, by_evidence)
     earned = np.floor(FULL_MARKS * least / lost_min(share, looked, True, by_evidence))
     return np.where(right, np.minimum(FULL_MARKS, earned), 0.0)
+
+
+def is_right(fault: RankFault, rank: Real, cause: Real) -> Truth:
+    """Whether a verdict names both."""
+    return np.equal(rank, fault.rank) & np.equal(cause, fault.kind)
+
+
+def blames_a_witness(seen: dict[str, Real], fault: RankFault, rank: Real) -> Truth:
+    """Whether it names the rank that complained first, and that one is not at fault."""
+    named = np.equal(rank, first_to_speak(seen)) & np.not_equal(rank, fault.rank)
+    return ~runs(seen) & named
 
 
 # -- what is shown of it -------------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ BLOCKS = 2
 (THROTTLED, LOADER, PORT, WRITER, SKIPPED, SWAPPED, SIZES, CROSSED, KILLED, CORRUPT, HEALTHY) = range(11)
 # what a rank does
 DATA, FORWARD, BACKWARD, READ, WRITE, GATHER, ACTIVATIONS, SCATTER, NORM, BARRIER = range(10)
+# where each rank is
+NODES_OF, SLOTS_OF = [r // NODE for r in range(RANKS)], [r % NODE for r in range(RANKS)]
+REPLICAS_OF, TENSOR_RANKS_OF = [r // SIDE for r in range(RANKS)], [r % SIDE for r in range(RANKS)]
 KINDS = 3
 WORLD, FSDP, TENSOR = range(KINDS)  # kinds of groups; there are one, four and four of them
 SCHEDULED, STARTED, COMPLETED = range(3)
@@ -75,7 +78,7 @@ SHARDS, WEIGHTS, RATE = (
 WINDOW = 4  # records a rank that are looked at
 
 
-class Fault(NamedTuple):
+class RankFault(NamedTuple):
     """What is wrong with which rank, from which step on, and how badly: by its kind a cooling, seconds,
     lanes, a share, bytes or bits."""
 
@@ -85,7 +88,7 @@ class Fault(NamedTuple):
     size: float
 
 
-class Machine(NamedTuple):
+class RankCounters(NamedTuple):
     """What the counters of each rank's GPU, network port and host process say at the end."""
 
     cooling: list[float]  # degrees for each watt
@@ -112,7 +115,7 @@ class Calls(NamedTuple):
     state: list[float]
 
 
-class Pieces(NamedTuple):
+class RankStretches(NamedTuple):
     """What each rank did, from when to when."""
 
     rank: list[float]
@@ -121,7 +124,7 @@ class Pieces(NamedTuple):
     end_s: list[float]
 
 
-class Rows(NamedTuple):
+class RankDumps(NamedTuple):
     """The last calls of each rank, as its dump holds them; −1 where there is no such call, or no dump."""
 
     kind: list[float]
@@ -152,7 +155,7 @@ class Gauges(NamedTuple):
     bits: list[float]
 
 
-class Job(NamedTuple):
+class RankJob(NamedTuple):
     """Where the ranks are, and what they took so far."""
 
     todo: list[list[int]]  # what each rank does in its present step
@@ -160,6 +163,7 @@ class Job(NamedTuple):
     now: list[int]  # its step
     waits: list[int]  # its open call; −1 if it waits for nobody
     come: list[int]  # how many of each group are there
+    groups: list[list[int]]  # who belongs to each
     # by step and rank
     data_s: list[float]
     compute_s: list[float]
@@ -242,7 +246,7 @@ def takes_s(op: int, port_bytes_per_s: float) -> float:
     return START_S
 
 
-def ordered(rank: int, step: int, fault: Fault) -> list[int]:
+def ordered(rank: int, step: int, fault: RankFault) -> list[int]:
     """What a rank does in a step, in its order: as all others, but for a fault in its program."""
     todo = [ONE_STEP[place] for place in range(len(ONE_STEP))]
     if rank == fault.rank and step == fault.step:
@@ -271,10 +275,10 @@ def clock_mhz(cooling: float) -> float:
     return FULL_MHZ * (power_w(cooling) / FULL_W) ** (1 / 3)
 
 
-def machine(fault: Fault, dice: list[float]) -> Machine:
+def machine(fault: RankFault, dice: list[float]) -> RankCounters:
     """Sixteen GPUs, ports and processes that differ a little. Somewhere there is a warm GPU, a port with some
     errors and a memory with some: as in any cluster, and nobody's fault."""
-    found = Machine(
+    found = RankCounters(
         zeros(RANKS),
         zeros(RANKS),
         full(RANKS, 1.0 * LANES),
@@ -324,7 +328,7 @@ def call(calls: Calls, clocks: Clocks, rank: int, op: int, numel: float, state: 
     clocks.host_s[rank] = clocks.host_s[rank] + ISSUE_S
 
 
-def note(pieces: Pieces, rank: int, what: int, start_s: float, end_s: float) -> None:
+def note(pieces: RankStretches, rank: int, what: int, start_s: float, end_s: float) -> None:
     """Note what a rank did, unless it is too short to be seen."""
     if end_s - start_s >= SHORTEST_S:
         pieces.rank.append(1.0 * rank)
@@ -333,7 +337,7 @@ def note(pieces: Pieces, rank: int, what: int, start_s: float, end_s: float) -> 
         pieces.end_s.append(end_s)
 
 
-def port_of_group(group: list[int], there: Machine, fault: Fault, now: list[int]) -> float:
+def port_of_group(group: list[int], there: RankCounters, fault: RankFault, now: list[int]) -> float:
     """Bytes a second of a group's slowest port; 0 if one is dead."""
     lanes = 1.0 * LANES
     for m in group:
@@ -342,7 +346,7 @@ def port_of_group(group: list[int], there: Machine, fault: Fault, now: list[int]
     return PORT_BYTES_PER_S * lanes / LANES
 
 
-def own_s(op: int, bad: bool, there: Machine, rank: int, fault: Fault, dice: list[float]) -> float:
+def own_s(op: int, bad: bool, there: RankCounters, rank: int, fault: RankFault, dice: list[float]) -> float:
     """Seconds of something that a rank does alone; ``bad``: its fault has begun."""
     if op == DATA:
         return about(dice, DATA_S, 0.25) + (fault.size if bad and fault.kind == LOADER else 0.0)
@@ -354,7 +358,7 @@ def own_s(op: int, bad: bool, there: Machine, rank: int, fault: Fault, dice: lis
     return about(dice, FORWARD_S if op == FORWARD else BACKWARD_S, 0.01) * FULL_MHZ / clock_mhz(cooling)
 
 
-def train(fault: Fault, done: int, dice: list[float], loss: list[float], norm: list[float]) -> None:
+def train(fault: RankFault, done: int, dice: list[float], loss: list[float], norm: list[float]) -> None:
     """Gradient descent on a bowl, by four tensor ranks with a piece of the weights each and four replicas of
     them: each replica's gradient is off by its own batch, and the mean of them is clipped to a norm of 1. A
     GPU that computes wrongly has wrong bits in the exponent of one number of its gradient."""
@@ -379,7 +383,13 @@ def train(fault: Fault, done: int, dice: list[float], loss: list[float], norm: l
 
 
 def join(
-    rank: int, fault: Fault, job: Job, there: Machine, calls: Calls, clocks: Clocks, pieces: Pieces
+    rank: int,
+    fault: RankFault,
+    job: RankJob,
+    there: RankCounters,
+    calls: Calls,
+    clocks: Clocks,
+    pieces: RankStretches,
 ) -> None:
     """A rank comes to a collective. The last of its group ends it, if all came with the same."""
     op = job.todo[rank][job.at[rank]]
@@ -390,7 +400,7 @@ def join(
     job.waits[rank] = len(calls.op) - 1
     group = group_of(rank, kind_of_group(op))
     job.come[group] = job.come[group] + 1
-    others = members(group)
+    others = job.groups[group]
     if job.come[group] < len(others):
         return
     last, agree = 0.0, True
@@ -414,7 +424,13 @@ def join(
 
 
 def work(
-    rank: int, fault: Fault, job: Job, there: Machine, clocks: Clocks, pieces: Pieces, dice: list[float]
+    rank: int,
+    fault: RankFault,
+    job: RankJob,
+    there: RankCounters,
+    clocks: Clocks,
+    pieces: RankStretches,
+    dice: list[float],
 ) -> None:
     """A rank does something alone, unless the kernel of its host kills it."""
     op, start_s, cell = job.todo[rank][job.at[rank]], clocks.device_s[rank], job.now[rank] * RANKS + rank
@@ -445,7 +461,7 @@ def work(
             job.todo[rank] = ordered(rank, job.now[rank], fault)
 
 
-def run_ahead(rank: int, job: Job, calls: Calls, clocks: Clocks) -> None:
+def run_ahead(rank: int, job: RankJob, calls: Calls, clocks: Clocks) -> None:
     """The host of a rank that waits has called on, up to where it reads a result."""
     place = job.at[rank] + 1
     while job.todo[rank][place] != READ:
@@ -456,16 +472,20 @@ def run_ahead(rank: int, job: Job, calls: Calls, clocks: Clocks) -> None:
 
 # -- what is looked at ---------------------------------------------------------------------------------------
 def dump(
-    rank: int, job: Job, there: Machine, calls: Calls, rows: Rows, dogs: Watchdogs, dice: list[float]
+    rank: int,
+    mine: list[int],
+    job: RankJob,
+    there: RankCounters,
+    calls: Calls,
+    rows: RankDumps,
+    dogs: Watchdogs,
+    dice: list[float],
 ) -> None:
     """The last calls of a rank, from its last completed one on, and what its watchdog says of the first that
     is open."""
-    mine, ended = [], 0
-    for row in range(len(calls.op)):
-        if calls.rank[row] == rank:
-            mine.append(row)
-            if calls.state[row] == COMPLETED:
-                ended = len(mine)
+    ended = len(mine)
+    while ended > 0 and calls.state[mine[ended - 1]] != COMPLETED:
+        ended = ended - 1
     waits = job.waits[rank] >= 0
     first = ended - 1 if waits else len(mine) - WINDOW
     for place in range(first, first + WINDOW):
@@ -485,17 +505,16 @@ def dump(
         dogs.of[rank] = 1.0 * (rank * WINDOW + 1)
 
 
-def reach(rank: int, calls: Calls, enqueued: list[float], completed: list[float]) -> None:
+def reach(rank: int, mine: list[int], calls: Calls, enqueued: list[float], completed: list[float]) -> None:
     """How far a rank is in each kind of group."""
-    for row in range(len(calls.op)):
-        if calls.rank[row] == rank:
-            place = rank * KINDS + int(calls.kind[row])
-            enqueued[place] = calls.seq[row]
-            if calls.state[row] == COMPLETED:
-                completed[place] = calls.seq[row]
+    for row in mine:
+        place = rank * KINDS + int(calls.kind[row])
+        enqueued[place] = calls.seq[row]
+        if calls.state[row] == COMPLETED:
+            completed[place] = calls.seq[row]
 
 
-def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: list[float]) -> None:
+def measure(fault: RankFault, hangs: bool, there: RankCounters, gauges: Gauges, dice: list[float]) -> None:
     """Read the GPUs, and compute one batch on all replicas: those with the same piece of the weights must
     have the same bits."""
     piece_bits = [math.floor(1e9 * (1 + roll(dice))) for i in range(SHARDS)]
@@ -533,19 +552,20 @@ def measure(fault: Fault, hangs: bool, there: Machine, gauges: Gauges, dice: lis
 )  # fmt: skip
 def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> dict[str, Any]:
     """Execute the steps with this fault, to the end or to where nobody moves any more."""
-    fault = Fault(int(kind), int(rank), int(first), 1.0 * size)
+    fault = RankFault(int(kind), int(rank), int(first), 1.0 * size)
     dice = thrown(seed)
     there = machine(fault, dice)
     calls = Calls([], [], [], [], [], [], [], [], [])
-    pieces = Pieces([], [], [], [])
+    pieces = RankStretches([], [], [], [])
     clocks = Clocks(zeros(RANKS), zeros(RANKS), zeros(RANKS * KINDS))
     cells = RANKS * STEPS
-    job = Job(
+    job = RankJob(
         [ordered(r, 0, fault) for r in range(RANKS)],
         full(RANKS, 0),
         full(RANKS, 0),
         full(RANKS, -1),
         full(1 + 2 * SIDE, 0),
+        [members(group) for group in range(1 + 2 * SIDE)],
         zeros(cells),
         zeros(cells),
         zeros(cells),
@@ -580,15 +600,18 @@ def ranks(kind: float, rank: float, first: float, size: float, seed: float) -> d
         if job.waits[r] >= 0:
             run_ahead(r, job, calls, clocks)
             note(pieces, r, WAITS, clocks.device_s[r], until_s)
-    rows = Rows([], [], [], [], [], [], [])
+    rows = RankDumps([], [], [], [], [], [], [])
     dogs = Watchdogs(full(RANKS, -1.0), full(RANKS, -1.0), full(RANKS, -1.0))
     enqueued, completed = zeros(RANKS * KINDS), zeros(RANKS * KINDS)
+    of_rank = [[0 for i in range(0)] for r in range(RANKS)]
+    for row in range(len(calls.op)):
+        of_rank[int(calls.rank[row])].append(row)
     for r in range(RANKS):
-        dump(r, job, there, calls, rows, dogs, dice)
-        reach(r, calls, enqueued, completed)
+        dump(r, of_rank[r], job, there, calls, rows, dogs, dice)
+        reach(r, of_rank[r], calls, enqueued, completed)
     gauges = Gauges(zeros(RANKS), zeros(RANKS), zeros(RANKS), zeros(RANKS))
     measure(fault, hangs, there, gauges, dice)
-    seen = Pieces([], [], [], [])
+    seen = RankStretches([], [], [], [])
     for row in range(len(pieces.rank)):
         if pieces.end_s[row] > from_s:
             start_s = max(from_s, pieces.start_s[row])

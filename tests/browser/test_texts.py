@@ -41,6 +41,7 @@ HIGHER = (
     "float_explorer",
     "fusion",
     "graph_breaks",
+    "incident_room",
     "layout_exam",
     "layout_planner",
     "loss_scaling",

@@ -16,6 +16,7 @@ FRAME = {"x": (0.7, 1.6e5), "y": (HOUR / 1.6, 3.2 * YEAR)}  # marks at the contr
 ALONG = np.geomspace(*FRAME["x"], 81)
 STOPS = fig.one_two_five(*GPUS)
 BILLS = np.geomspace(10, 1e9, 9)
+REACH = 60.0  # times the GPUs of what stands at the left end of a run's words
 LAST_FOOT = 2e4  # a line that ends further right on the lower edge has no room for its name
 RUNS = list(catalog.all_runs().values())
 RUN_GPUS, RUN_TIMES_S = (
@@ -199,9 +200,16 @@ class BudgetGuard(Widget):
             for i, run in enumerate(RUNS)
         ]
 
+    def covers(self):
+        """Which published runs lie where the words beside this run would stand."""
+        beside = (self.gpus > 1.05 * RUN_GPUS) & (self.gpus < REACH * RUN_GPUS)
+        return beside & (self.duration_s < 5 * RUN_TIMES_S) & (self.duration_s > 0.9 * RUN_TIMES_S)
+
     @part(*EVERY)
     def run(self):
         left, bill = self.gpus > 40, show(self.bill(), "dollars")
+        # below a published run that its words would cover
+        down = np.where(left & np.any(self.covers()), 44.0, 0.0)
         days = show(np.abs(self.pays_for_s() - self.duration_s), "seconds")
         return {
             "gpus": self.gpus,
@@ -211,6 +219,8 @@ class BudgetGuard(Widget):
             "red": np.where(self.refused(), 1.0, 0.0),
             "align": choose(left, "right", "left"),
             "shift": np.where(left, -13.0, 13.0),
+            "up": 16.0 + down,
+            "below": 33.0 + down,
             "text": f"{bill}, {show(self.bill() / self.ceiling, 'percent')} of the ceiling",
             "short": bill,
             "left": choose(self.refused(), "refused", f"{days} left"),
@@ -275,8 +285,8 @@ class BudgetGuard(Widget):
         p.scatter(**at, size=24, marker="x", **cross)
         aside = {"text_align": "align", "x_offset": "shift"} | ON_TINT
         for width, text in (("wide", "text"), ("narrow", "short")):
-            fig.only(width, p.text(**at, text=text, y_offset=16, **aside, **fig.BOLD))
-        p.text(**at, text="left", y_offset=33, **aside, **fig.LABEL)
+            fig.only(width, p.text(**at, text=text, y_offset="up", **aside, **fig.BOLD))
+        p.text(**at, text="left", y_offset="below", **aside, **fig.LABEL)
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("GPU-hours")

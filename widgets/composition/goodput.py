@@ -34,6 +34,7 @@ HOPELESS = 0.1  # of useful time at best: no advice on intervals is worth giving
 MUCH = 0.1  # of the time: a loss worth a sentence
 NEAR_NAMES = 45 * MINUTE  # up to there a label on its left may meet the bands' names
 NEAR_LEFT = 5 * MINUTE  # up to there a label has no room on its left, on a phone
+TICK = 0.04  # half the height of a tick, where the picture of shares is 1 high
 THIN, UNSEEN = 0.06, 0.002  # bands in which a name has no room, and that nobody sees
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
@@ -283,17 +284,8 @@ class Goodput(Widget):
             line_width=1.6,
         )
         failure, restart = sources["failure"], sources["restart"]
-        p.segment("x", 0, "x", TOP - 0.06, source=failure, line_color=color["ink"], line_width=3)
-        p.segment(
-            "x",
-            0,
-            "x",
-            RAIL + 0.04,
-            source=restart,
-            line_color=color["ink-soft"],
-            line_dash=[2, 4],
-            line_width=2,
-        )
+        p.segment("x", RAIL - TICK, "x", TOP - 0.06, source=failure, line_color=color["ink"], line_width=3)
+        p.segment("x", RAIL - TICK, "x", RAIL + TICK, source=restart, line_color=color["ink"], line_width=2)
 
     def figure(self, sources):
         color = fig.COLOR
@@ -323,13 +315,13 @@ class Goodput(Widget):
 
     @staticmethod
     def intervals(p, sources):
-        """The interval by Young's rule, the best one and the chosen one."""
+        """The best interval and the chosen one, each up to the curve, and a tick for Young's rule."""
         color = fig.COLOR
-        upright = {"x0": "x", "y0": 0, "x1": "x", "y1": 1}
-        p.segment(
-            **upright, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6
-        )
-        p.segment(**upright, source=sources["chosen"], line_color=color["ink"], line_width=2)
+        up = {"x0": "x", "y0": 0, "x1": "x", "y1": "y"}
+        p.segment(**up, source=sources["best"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6)
+        p.segment(**up, source=sources["chosen"], line_color=color["ink"], line_width=2)
+        young = up | {"y1": 2 * TICK}
+        p.segment(**young, source=sources["young"], line_color=color["accent"], line_width=3)
         best = {"fill_color": color["panel"], "line_color": color["accent"], "line_width": 2}
         p.scatter("x", "y", marker="diamond", size=15, source=sources["best"], **best)
         chosen = {"fill_color": color["ink"], "line_color": color["panel"], "line_width": 1.5}

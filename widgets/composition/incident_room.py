@@ -31,15 +31,18 @@ CAUSES = {
 SAID = list(CAUSES.values())
 UNSAID = "not said yet"
 # The picture: bars of steps above, a lane for each rank below, in pixels
-HEIGHT, BARS_AT, TALL = 462, 378.0, 52.0
-TOP, EACH, HALF = 314.0, 17.6, 6.6
+HEIGHT, BARS_AT, TALL = 470, 392.0, 48.0
+TOP, EACH, HALF = 330.0, 17.4, 6.6
 NEXT_NODE = 8.0  # between the lanes of two nodes
-KINDS = {"loads data": "ink-soft", "computes": "compute", "FSDP's collectives": "network"}
-KINDS |= {"writes a checkpoint": "hbm", "waits for others": "panel"}
-DOES = [
-    *("loads data", "computes", "computes", "computes", "writes a checkpoint", "FSDP's collectives"),
-    *("waits for others", "FSDP's collectives", "waits for others", "waits for others", "waits for others"),
+LOOKS_LIKE = {"data": "ink-soft", "computes": "compute", "FSDP": "network", "saves": "hbm", "waits": "panel"}
+SHORT = [
+    *("data", "computes", "computes", "computes", "saves"),
+    *("FSDP", "waits", "FSDP", "waits", "waits", "waits"),
 ]  # by what a piece of the run is
+DOES = [
+    *("loads its batch", "computes", "computes", "reads", "writes its checkpoint"),
+    *("gathers a block", "sums activations", "scatters gradients", "sums the norm", "meets all", "waits"),
+]
 
 
 def lane(rank):
@@ -106,6 +109,7 @@ class IncidentRoom(Widget):
         "A gradient that jumps: 5": {"seed": 5},
         "Worked: 28": {"seed": 28, "dumps": "on", "rank": "3", "cause": "deadlock", "handed_in": "on"},
     }
+    in_page = True  # the ranks run several times as fast there as in Python
     break_it = "Blame the rank that complained first, hand that in, and see what a wrong verdict costs."
     tap = {"rows": "rank"}
     lights = {
@@ -153,7 +157,7 @@ class IncidentRoom(Widget):
         return cases.looked_min([np.where(getattr(self, name), 1.0, 0.0) for name in LOOKS])
 
     def is_right(self):
-        return np.equal(self.rank, self.fault().rank) & np.equal(self.cause, self.fault().kind)
+        return cases.is_right(self.fault(), self.rank, self.cause)
 
     def lost(self):
         """Minutes of the job that the verdict loses, or has lost so far."""
@@ -228,6 +232,7 @@ class IncidentRoom(Widget):
             "last": show(last, "seconds"),
             "stuck_x": stuck,
             "stuck_end": stuck + 0.09,
+            "stuck": choose(self.hangs(), "no step", ""),
             "title": choose(
                 self.hangs(), "The log: steps until it stood still", "The log: time of each step"
             ),
@@ -249,6 +254,7 @@ class IncidentRoom(Widget):
             "right": fig.gone_unless(shown, end),
             **fig.rows_of(height, HALF),
             "rank": seen["piece_rank"],
+            "what": select(seen["piece_what"], SHORT),
             "does": select(seen["piece_what"], DOES),
             "seconds": seen["piece_end_s"] - seen["piece_start_s"],
         }
@@ -264,18 +270,19 @@ class IncidentRoom(Widget):
         )
         return choose(self.sees_lanes() & (pieces["rank"] >= 0), said, "")
 
-    @part("rank", "cause", "times", "handed_in")
+    @part("seed", "rank", "cause", "times", "handed_in")
     def rows(self):
-        """A lane for each rank, and which one the reader names."""
+        """A lane for each rank, which one the reader names, and which one complained first."""
         named = self.rank == words.RANK
-        blank = np.logical_not(self.sees_lanes()) & (LANES > 0)
+        blank = np.where(self.sees_lanes(), 0.0, 1.0) * LANES > 0
         return {
             "y": LANES,
             **fig.rows_of(LANES, HALF),
             "left": fig.gone_unless(blank, 0.0 * LANES),
             "right": fig.gone_unless(blank, 1.0 + 0.0 * LANES),
-            "label": choose(named, phrase("▸ {n}", n=words.NUMBERS), words.NUMBERS),
+            "label": choose(named, phrase("→ {n}", n=words.NUMBERS), words.NUMBERS),
             "named": np.where(named, self.cause + 1.0, -1.0),
+            "said": choose(blank & self.hangs() & (self.first() == words.RANK), "complained first", ""),
         }
 
     @hint("rows")
@@ -286,9 +293,9 @@ class IncidentRoom(Widget):
         return phrase(
             "Rank {n}: node {node}, replica {dp}, tensor rank {tp}{named}",
             n=words.NUMBERS,
-            node=[str(rank // NODE) for rank in range(RANKS)],
-            dp=[str(rank // SIDE) for rank in range(RANKS)],
-            tp=[str(rank % SIDE) for rank in range(RANKS)],
+            node=words.NODES,
+            dp=words.REPLICAS,
+            tp=words.TENSOR_RANKS,
             named=choose(rows["named"] >= 0, named, ""),
         )
 
@@ -304,33 +311,34 @@ class IncidentRoom(Widget):
             "title": choose(
                 self.sees_lanes(),
                 "What each rank did in the last two steps",
-                "Sixteen ranks: look at their own times to see what each did",
+                "What each rank did: look at its own times",
             ),
         }
 
     def figure(self, sources):
-        p = fig.plot((-0.075, 1), (0, HEIGHT), height=HEIGHT)
+        p = fig.plot((-0.118, 1), (0, HEIGHT), height=HEIGHT)
         fig.bare(p)
         color, sides = fig.COLOR, fig.BOX
-        thin = {"line_color": color["idle"], "line_width": 0.6}
         steps, labels = sources["steps"], sources["step_labels"]
         p.quad(source=steps, **sides, fill_color=color["compute"], line_color=None)
         p.quad("left", "right", "top", "saved", source=steps, fill_color=color["hbm"], line_color=None)
         p.quad("stuck_x", "stuck_end", BARS_AT, BARS_AT + TALL, source=labels, **fig.IDLE)
-        p.text(-0.075, HEIGHT - 12, text="title", source=labels, **fig.BOLD)
+        p.text(-0.118, HEIGHT - 12, text="title", source=labels, **fig.BOLD)
         p.text("first_x", "y", text="first", source=labels, **fig.LABEL)
         p.text("last_x", "y", text="last", source=labels, text_align="right", **fig.LABEL)
-        p.text(-0.075, TOP + 24, text="title", source=sources["truth"], **fig.BOLD)
+        p.text("stuck_x", "y", text="stuck", source=labels, **fig.LABEL)
+        p.text(-0.118, TOP + 24, text="title", source=sources["truth"], **fig.BOLD)
         p.quad(source=sources["rows"], **sides, **fig.IDLE)
-        p.text(-0.02, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
-        hues = fig.hues("does", KINDS)
-        p.quad(source=sources["pieces"], **sides, fill_color=hues, **thin)
+        p.text(-0.012, "y", text="label", source=sources["rows"], text_align="right", **fig.LABEL)
+        p.text(0.01, "y", text="said", source=sources["rows"], **fig.TEXT)
+        hues = fig.hues("what", LOOKS_LIKE)
+        p.quad(source=sources["pieces"], **sides, fill_color=hues, line_color=color["idle"], line_width=0.6)
         p.quad(source=sources["truth"], **sides, fill_color=None, line_color=color["ink"], line_width=2)
         looks = {
             name: fig.IDLE if token == "panel" else {"fill_color": color[token], "line_color": color[token]}
-            for name, token in KINDS.items()
+            for name, token in LOOKS_LIKE.items()
         }
-        fig.key(p, looks, 14, 26, phone_px=300)
+        fig.key(p, looks, 12, 34, phone_px=300)
         return p
 
     # -- what is given ---------------------------------------------------------------------------------------
@@ -404,8 +412,7 @@ class IncidentRoom(Widget):
         )
 
     def blames_the_first(self):
-        other = np.not_equal(self.rank, self.fault().rank)
-        return self.hangs() & np.equal(self.rank, self.first()) & other
+        return cases.blames_a_witness(self.seen(), self.fault(), self.rank)
 
     @regime(target=True)
     def blamed_the_witness(self):
@@ -434,7 +441,7 @@ class IncidentRoom(Widget):
         """Evidence, once somebody has looked."""
         return choose(switch, text, "")
 
-    @document("The job's log", "train.log")
+    @document("The job's log", "train.log", unfolded=True)
     def log(self):
         return words.job(self.seen())
 

@@ -131,12 +131,13 @@ def hint(part: str) -> Callable[[Method], Method]:
     return mark
 
 
-def document(label: str, file: str) -> Callable[[Method], Method]:
+def document(label: str, file: str, unfolded: bool = False) -> Callable[[Method], Method]:
     """A text that the reader may copy or save as a file, such as another program's settings. It is shown
-    under its label, and not at all while it is empty."""
+    under its label, and not at all while it is empty. ``unfolded``: it is to be read at once."""
 
     def mark(method):
         method.document_label, method.document_file = label, file
+        method.document_unfolded = unfolded
         return method
 
     return mark

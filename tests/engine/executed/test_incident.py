@@ -205,7 +205,7 @@ def test_gradient_descent_is_what_numpy_does_without_noise(monkeypatch):
     """With weights all alike and batches that agree, a step is w − rate · w/|w| once the norm is above 1."""
     monkeypatch.setattr(incident, "roll", lambda dice: 0.5)
     loss, norm = [], []
-    incident.train(incident.Fault(HEALTHY, 0, 0, 0.0), 2, [1.0], loss, norm)
+    incident.train(incident.RankFault(HEALTHY, 0, 0, 0.0), 2, [1.0], loss, norm)
     w = np.full(12, 0.4)
     assert norm[0] == pytest.approx(np.linalg.norm(w)) and loss[0] == pytest.approx(1.9 + (w @ w) / 2)
     w = w - incident.RATE * w / np.linalg.norm(w)

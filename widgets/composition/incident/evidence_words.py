@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.exam import incident_cases as cases
 from engine.executed import incident
-from engine.executed.incident import COMPLETED, KINDS, LANES, NODE, RANKS, SIDE, STEPS, WINDOW
+from engine.executed.incident import COMPLETED, KINDS, LANES, RANKS, STEPS, WINDOW
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.text import choose, lines, phrase, plain, select, show
 
@@ -16,6 +16,10 @@ RANK = np.arange(float(RANKS))
 OF_A_ROW = np.repeat(RANK, WINDOW)
 NUMBERS = [str(rank) for rank in range(RANKS)]
 NAMES = [f"rank {rank:2d}" for rank in range(RANKS)]
+NODES, SLOTS, REPLICAS, TENSOR_RANKS = (
+    list(map(str, places))
+    for places in (incident.NODES_OF, incident.SLOTS_OF, incident.REPLICAS_OF, incident.TENSOR_RANKS_OF)
+)
 GROUPS = ["default_pg", "mesh_fsdp ", "mesh_tp   "]
 STATES = ["scheduled", "started  ", "completed"]
 # by operation of the simulation; those that are no collectives are not recorded
@@ -162,7 +166,7 @@ def gpus(seen):
     said = phrase(
         "{name}  GPU {at}  {heat} C  {watt} W  {mhz} MHz  HW thermal slowdown: {slow}  ECC corrected: {ecc}",
         name=NAMES,
-        at=[f"node{rank // NODE}:{rank % NODE}" for rank in range(RANKS)],
+        at=[f"node{node}:{slot}" for node, slot in zip(NODES, SLOTS)],
         heat=plain(seen["celsius"]),
         watt=plain(seen["watt"]),
         mhz=plain(seen["mhz"]),
@@ -177,7 +181,7 @@ def ports(seen):
     said = phrase(
         "{name}  mlx5_{at}  {rate}  link_downed {downed}  symbol_error {symbols}",
         name=NAMES,
-        at=[str(rank % NODE) for rank in range(RANKS)],
+        at=SLOTS,
         rate=select(seen["lanes"], RATES),
         downed=plain(seen["downed"]),
         symbols=plain(seen["symbols"]),
@@ -191,7 +195,7 @@ def hosts(seen):
     said = phrase(
         "{name}  node{node}  pid {pid}  VmRSS {size}",
         name=NAMES,
-        node=[str(rank // NODE) for rank in range(RANKS)],
+        node=NODES,
         pid=pids,
         size=show(seen["process_bytes"], "bytes"),
     )
@@ -199,7 +203,7 @@ def hosts(seen):
         "{name}  node{node}  pid {pid}  no such process\n"
         "kernel: Memory cgroup out of memory: Killed process {pid} (python), anon-rss {size}",
         name=NAMES,
-        node=[str(rank // NODE) for rank in range(RANKS)],
+        node=NODES,
         pid=pids,
         size=show(seen["process_bytes"], "bytes"),
     )
@@ -211,8 +215,8 @@ def replay(seen):
     said = phrase(
         "{name}  replica {dp}  tensor rank {tp}  bits of the gradient {bits}",
         name=NAMES,
-        dp=[str(rank // SIDE) for rank in range(RANKS)],
-        tp=[str(rank % SIDE) for rank in range(RANKS)],
+        dp=REPLICAS,
+        tp=TENSOR_RANKS,
         bits=plain(seen["bits"]),
     )
     return f"one batch, the same for all replicas, with deterministic kernels\n{lines(said)}\n"

@@ -55,7 +55,7 @@ export function tableFile(parts, slug) {
 }
 
 // Texts to take along, such as another program's settings: shown, copied or saved as a file. One without a word is not
-// there, and one that comes while a reader looks is opened.
+// there, and one that comes is opened.
 export function showDocuments(element, documents) {
   for (const [name, text] of Object.entries(documents)) {
     const box = element.querySelector(`[data-document="${name}"]`), place = box.querySelector("code");
