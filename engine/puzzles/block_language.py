@@ -10,9 +10,8 @@ strided views, and all that only decides how fast a kernel is.
 
 import math
 
-from engine.puzzles.judging import FILE, Slip, shown
+from engine.puzzles.judging import Slip, shown
 
-WORDS_OF = {"int1": "True or False"}
 BITS = {"int1": 1, "int32": 32, "int64": 64, "float16": 16, "float32": 32}
 RANKS = ("int1", "int32", "int64", "float16", "float32")  # of two types the later one is the result's
 MOST_ELEMENTS = 16384  # of a block on the page
@@ -66,24 +65,13 @@ class Now:
     """The launch that runs: which program it is at, and how many there are."""
 
     def __init__(self):
-        self.program, self.grid, self.running, self.work = (0, 0, 0), (1, 1, 1), False, 0
+        self.program, self.grid, self.running = (0, 0, 0), (1, 1, 1), False
+        self.work = self.line = 0
 
 
 NOW = Now()
+SPLIT = 2.0**29 + 1
 MOST_WORK = 3_000_000  # elements that one launch may compute
-
-
-def line_now():
-    """The line of the reader's code that is being run, or 0."""
-    try:
-        raise ValueError
-    except ValueError as error:
-        frame = error.__traceback__.tb_frame
-    while frame is not None:
-        if frame.f_code.co_filename == FILE:
-            return frame.f_lineno
-        frame = frame.f_back
-    return 0
 
 
 def cast(value, dtype):
@@ -99,6 +87,9 @@ def cast(value, dtype):
     value = float(value)
     if value != value or value in (math.inf, -math.inf) or value == 0:
         return value
+    if dtype == "float32" and 1e-37 < abs(value) < 1e38:
+        split = value * SPLIT  # Veltkamp: what stays of a double's 53 digits are the first 24
+        return split - (split - value)
     digits, least, most = (24, -125, 128) if dtype == "float32" else (11, -13, 16)
     _, exponent = math.frexp(value)
     step = max(exponent, least) - digits
@@ -219,7 +210,7 @@ class Block:
     def __bool__(self):
         return bool(
             self.one(
-                "A block of several numbers is neither true nor false, so Python's if, and, or, not, min and max cannot take it. For masks write & and |, each side in "
+                "A block of several numbers is neither true nor false, so Python's if, and, or and not cannot take it. For masks write & and |, each side in "
                 "parentheses; to choose by element, tl.where."
             )
         )
@@ -405,16 +396,32 @@ def binary(one, other, sign):
         kind = "int32"
     compare, compute = sign in COMPARED, COMPARED.get(sign) or COMPUTED[sign]
     result = "int1" if compare else kind
-    elements = paired(spread(left, shape), spread(right, shape), kind, compute, result)
-    return Block(shape, elements, result, None, left.unfilled or right.unfilled)
+    unfilled = left.unfilled or right.unfilled
+    elements = paired(
+        spread(as_kind(left, kind), shape), spread(as_kind(right, kind), shape), compute, unfilled
+    )
+    return Block(shape, elements if compare else rounded(elements, result), result, None, unfilled)
 
 
-def paired(left, right, kind, compute, result):
-    """Compute element by element in type ``kind``."""
-    return [
-        None if a is None or b is None else cast(compute(cast(a, kind), cast(b, kind)), result)
-        for a, b in zip(left, right)
-    ]
+def as_kind(block, kind):
+    """A block with its numbers as another type."""
+    if block.type_name == kind:
+        return block
+    return Block(block.shape, rounded(block.elements, kind), kind, None, block.unfilled)
+
+
+def rounded(elements, kind):
+    """The elements as this type holds them."""
+    if kind in ("int32", "int64") and all([type(each) is int and -(2**31) <= each < 2**31 for each in elements]):
+        return elements
+    return [cast(each, kind) for each in elements]
+
+
+def paired(left, right, compute, unfilled):
+    """Compute element by element; without a value where one side has none."""
+    if unfilled:
+        return [None if a is None or b is None else compute(a, b) for a, b in zip(left, right)]
+    return [compute(a, b) for a, b in zip(left, right)]
 
 
 def moved(left, right, sign):
@@ -513,7 +520,7 @@ def loaded(pointer, mask=None, other=None):
         block = block_of(other)
         fits(block, pointer, "other")
         filling = [cast(each, memory.dtype) for each in spread(block, pointer.shape)]
-    elements, line, empty = [], line_now(), False
+    elements, line, empty = [], NOW.line, False
     for lane, at in enumerate(found):
         if at is None:
             empty = empty or filling is None
@@ -540,7 +547,7 @@ def stored(pointer, value, mask=None):
     if block.memory:
         raise Fault("This stores pointers. Store numbers: tl.load what they point at.")
     fits(block, pointer, "value")
-    values, line = spread(block, pointer.shape), line_now()
+    values, line = spread(block, pointer.shape), NOW.line
     mine = {}
     for at, number in zip(found, values):
         if at is None:
@@ -653,10 +660,8 @@ def product_of(a, b, acc):
             if lost or gone[column] or start is None:
                 elements.append(None)
                 continue
-            total = start
-            for one, other in zip(mine, strips[column]):
-                total += one * other
-            elements.append(cast(total, "float32"))
+            other = strips[column]
+            elements.append(cast(start + sum([mine[at] * other[at] for at in range(inner)]), "float32"))
     unfilled = a.unfilled or b.unfilled or (block_of(acc).unfilled if acc is not None else 0)
     return Block((rows, columns), elements, "float32", None, unfilled)
 
@@ -703,6 +708,11 @@ class Language:
             f"The page's Triton has no tl.{name}. It has program_id, num_programs, arange, zeros, full, load, store, dot, trans, sum, max, min, exp, exp2, log, sqrt, abs, erf, "
             "maximum, minimum, where, cdiv, range, static_range, constexpr, float16, float32, int1, int32 and int64."
         )
+
+    def on(self, line):
+        """This, for a call in a line of the reader's code (``judging.with_lines`` puts it in)."""
+        NOW.line = line
+        return self
 
     def program_id(self, axis):
         return Block((), [NOW.program[axis_of(axis)]], "int32")
@@ -837,7 +847,24 @@ class Triton:
 
 
 TL = Language()
-NAMES = {"tl": TL, "triton": Triton()}
+
+
+def smaller(*values):
+    """min, which in a kernel is tl.minimum where a block is among two values."""
+    return TL.minimum(*values) if len(values) == 2 and has_block(values) else min(*values)
+
+
+def larger(*values):
+    """max, which in a kernel is tl.maximum where a block is among two values."""
+    return TL.maximum(*values) if len(values) == 2 and has_block(values) else max(*values)
+
+
+def has_block(values):
+    """Whether a block is among these."""
+    return any([isinstance(each, Block) for each in values])
+
+
+NAMES = {"tl": TL, "triton": Triton(), "min": smaller, "max": larger}
 
 
 def launched(kernel, programs, arguments, constants):

@@ -35,7 +35,7 @@ def tried(code, name, task, known=None):
     printed, drawn, line, right = [], None, 0, False
     names = {"__name__": "yours", "print": printer(printed), **(known or {})}
     try:
-        exec(without_imports(code) if known else code, names)
+        exec(with_lines(code) if known else code, names)
         if not callable(names.get(name)):
             raise Slip(f"There is no function {name} any more. Keep its first line as it was.")
         words, drawn = task(names[name])
@@ -55,9 +55,14 @@ def tried(code, name, task, known=None):
 IMPORTS = ("import triton", "import triton.language as tl")  # the page has both
 
 
-def without_imports(code):
-    """The code with empty lines in place of the imports of Triton."""
-    return "\n".join(["" if line.rstrip() in IMPORTS else line for line in code.split("\n")])
+def with_lines(code):
+    """The code with empty lines in place of the imports of Triton, and with its loads and stores told in which
+    line they stand: the page's Python cannot ask for it while code runs."""
+    lines = ["" if line.rstrip() in IMPORTS else line for line in code.split("\n")]
+    for at in range(len(lines)):
+        for call in ("tl.load(", "tl.store("):
+            lines[at] = lines[at].replace(call, f"tl.on({at + 1}).{call[3:]}")
+    return "\n".join(lines)
 
 
 def printer(printed):

@@ -1,6 +1,7 @@
 """A first kernel of Triton: adding two vectors, a block of elements for each program."""
 
-from engine.puzzles.block_language import NAMES, Memory
+from engine.puzzles.block_language import NAMES as NAMES
+from engine.puzzles.block_language import Memory
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "add two vectors in Triton"

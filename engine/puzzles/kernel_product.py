@@ -1,6 +1,7 @@
 """A kernel for a product of matrices: a tile of the result for each program, with masks at the edges."""
 
-from engine.puzzles.block_language import NAMES, Memory
+from engine.puzzles.block_language import NAMES as NAMES
+from engine.puzzles.block_language import Memory
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "a product in tiles"
@@ -59,7 +60,7 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK: tl.constexpr):
 OPEN = "One of the two masks along k is not needed for the sum, only for the addresses. Which load could read anything there, and why?"
 
 BLOCK = 8
-CASES = ((12, 20, 10), (8, 8, 16), (5, 8, 3), (17, 9, 8))  # m, n, k
+CASES = ((12, 20, 10), (8, 8, 16), (5, 9, 3))  # m, n, k
 
 
 def run(function):

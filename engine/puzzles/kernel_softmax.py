@@ -2,7 +2,8 @@
 
 import math
 
-from engine.puzzles.block_language import NAMES, Memory
+from engine.puzzles.block_language import NAMES as NAMES
+from engine.puzzles.block_language import Memory
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "a softmax that reads each row once"
