@@ -17,7 +17,13 @@ from types import ModuleType
 from engine.base import check
 from engine.puzzles import judging
 
-BESIDE = ("block_language", "judging", "kernel_judging", "pipelines", "puzzle_files")  # modules of this package that are not puzzles
+BESIDE = (
+    "block_language",
+    "judging",
+    "kernel_judging",
+    "pipelines",
+    "puzzle_files",
+)  # modules of this package that are not puzzles
 
 
 def modules() -> list[str]:

@@ -267,9 +267,7 @@ class Block:
         name = type_named(dtype)
         if self.memory:
             raise Fault("A pointer stays a pointer: convert the number that is loaded from it.")
-        return Block(
-            self.shape, [cast(each, name) for each in self.elements], name, None, self.unfilled
-        )
+        return Block(self.shape, [cast(each, name) for each in self.elements], name, None, self.unfilled)
 
 
 def type_named(dtype):
@@ -412,7 +410,9 @@ def as_kind(block, kind):
 
 def rounded(elements, kind):
     """The elements as this type holds them."""
-    if kind in ("int32", "int64") and all([type(each) is int and -(2**31) <= each < 2**31 for each in elements]):
+    if kind in ("int32", "int64") and all(
+        [type(each) is int and -(2**31) <= each < 2**31 for each in elements]
+    ):
         return elements
     return [cast(each, kind) for each in elements]
 
@@ -458,9 +458,7 @@ def addressed(pointer, mask, does):
     """The memory and the elements that a load or store reaches: for each lane its element, or None where it
     is masked."""
     if not isinstance(pointer, Block) or not pointer.memory:
-        raise Fault(
-            f"tl.{does} needs pointers: the array's own, plus offsets. This is {shown(pointer)}."
-        )
+        raise Fault(f"tl.{does} needs pointers: the array's own, plus offsets. This is {shown(pointer)}.")
     on = [True] * len(pointer.elements)
     if mask is not None:
         masks = block_of(mask)
@@ -585,7 +583,9 @@ def each_of(block, compute, name, floats=True):
     if block.memory:
         raise Fault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
     if floats and block.type_name != "float32":
-        raise Fault(f"tl.{name} takes float32, and this is {block.type_name}: convert it with .to(tl.float32).")
+        raise Fault(
+            f"tl.{name} takes float32, and this is {block.type_name}: convert it with .to(tl.float32)."
+        )
     elements = [None if each is None else cast(compute(each), block.type_name) for each in block.elements]
     return Block(block.shape, elements, block.type_name, None, block.unfilled)
 
@@ -608,7 +608,9 @@ def reduced(block, axis, start, compute, name):
         outer, length, inner, shape = 1, len(block.elements), 1, ()
     else:
         if not isinstance(axis, int) or not -rank <= axis < rank:
-            raise Fault(f"axis is {shown(axis)}, and this block of {by(block.shape)} has axes 0 to {rank - 1}.")
+            raise Fault(
+                f"axis is {shown(axis)}, and this block of {by(block.shape)} has axes 0 to {rank - 1}."
+            )
         axis %= rank
         outer, inner = size(block.shape[:axis]), size(block.shape[axis + 1 :])
         length, shape = block.shape[axis], block.shape[:axis] + block.shape[axis + 1 :]

@@ -39,9 +39,7 @@ def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
     y = tl.load(y_ptr + offsets, mask=inside)
     tl.store(z_ptr + offsets, x + y, mask=inside)
 """
-OPEN = (
-    "Let the programs take every fourth element instead of a block of neighbours: the numbers are the same. Why would a GPU be slower?"
-)
+OPEN = "Let the programs take every fourth element instead of a block of neighbours: the numbers are the same. Why would a GPU be slower?"
 
 BLOCK = 16
 CASES = (50, 16, 1, 64)  # elements
@@ -50,16 +48,17 @@ CASES = (50, 16, 1, 64)  # elements
 def run(function):
     """Run the reader's kernel for the first length; returns the result in words, and the picture."""
     arrays, programs = asked(function, CASES[0])
-    return f"{CASES[0]} elements in blocks of {BLOCK}: {programs} programs ran, and all sums are right.", drawn(
-        arrays, programs
+    return (
+        f"{CASES[0]} elements in blocks of {BLOCK}: {programs} programs ran, and all sums are right.",
+        drawn(arrays, programs),
     )
 
 
 def check(function):
     """Check the reader's kernel for all lengths; a Slip at the first wrong element."""
-    for count in CASES:
-        asked(function, count)
     words, picture = run(function)
+    for count in CASES[1:]:
+        asked(function, count)
     return f"Right, for {len(CASES)} lengths. {words}", picture
 
 
@@ -74,7 +73,9 @@ def asked(function, count):
     def why(found, at):
         """Words for a wrong sum."""
         if found is None:
-            return f"Element {at} belongs to program {at // BLOCK}. Do its offsets begin at program_id * BLOCK?"
+            return (
+                f"Element {at} belongs to program {at // BLOCK}. Do its offsets begin at program_id * BLOCK?"
+            )
         return f"x[{at}] is {x.numbers[at]:g} and y[{at}] is {y.numbers[at]:g}."
 
     require(z, wanted, [x, y, z], programs, 1e-6, why)

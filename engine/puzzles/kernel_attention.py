@@ -55,7 +55,9 @@ SOLUTION = START.replace(
     "        weight = weight + tl.sum(exps, axis=1)\n        total = tl.dot(exps, v, total)\n",
     "        kept = tl.exp(largest - new)\n        weight = weight * kept + tl.sum(exps, axis=1)\n        total = tl.dot(exps, v, total * kept[:, None])\n",
 )
-OPEN = "Make it causal: a query sees the keys up to its own. Which blocks of keys can a program then leave out?"
+OPEN = (
+    "Make it causal: a query sees the keys up to its own. Which blocks of keys can a program then leave out?"
+)
 
 DIM, BLOCK = 8, 8
 CASES = ((12, 0.5), (8, 4.0), (1, 1.0))  # tokens and scale
@@ -64,16 +66,17 @@ CASES = ((12, 0.5), (8, 4.0), (1, 1.0))  # tokens and scale
 def run(function):
     """Run the reader's kernel for the first length; returns the result in words, and the picture."""
     arrays, programs = asked(function, CASES[0])
-    return f"{CASES[0][0]} tokens in blocks of {BLOCK}: {programs} programs ran, and all outputs are right.", drawn(
-        arrays, programs
+    return (
+        f"{CASES[0][0]} tokens in blocks of {BLOCK}: {programs} programs ran, and all outputs are right.",
+        drawn(arrays, programs),
     )
 
 
 def check(function):
     """Check the reader's kernel for all lengths; a Slip at the first wrong output."""
-    for case in CASES:
-        asked(function, case)
     words, picture = run(function)
+    for case in CASES[1:]:
+        asked(function, case)
     return f"Right, for {len(CASES)} lengths. {words}", picture
 
 

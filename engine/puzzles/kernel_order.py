@@ -58,23 +58,24 @@ HINTS = (
 OPEN = "Let each group go through its columns in the other direction than the one before. What does the second group then find in L2?"
 
 BLOCK = 8
-CASES = ((3, 3, 2), (4, 2, 2), (2, 3, 1), (3, 1, 8))  # rows and columns of tiles, rows of a group
+CASES = ((3, 2, 2), (2, 3, 1), (1, 2, 8))  # rows and columns of tiles, rows of a group
 
 
 def run(function):
     """Run the reader's kernel for the first product; returns the result in words, and the picture."""
     arrays, programs = asked(function, CASES[0])
     tall, wide, group = CASES[0]
-    return f"{tall} × {wide} tiles in groups of {group} rows: {programs} programs ran, in the right order.", drawn(
-        arrays[2:], programs
+    return (
+        f"{tall} × {wide} tiles in groups of {group} rows: {programs} programs ran, in the right order.",
+        drawn(arrays[2:], programs),
     )
 
 
 def check(function):
     """Check the reader's kernel for all products; a Slip at the first wrong tile."""
-    for case in CASES:
-        asked(function, case)
     words, picture = run(function)
+    for case in CASES[1:]:
+        asked(function, case)
     return f"Right, for {len(CASES)} products. {words}", picture
 
 

@@ -67,16 +67,17 @@ def run(function):
     """Run the reader's kernel for the first product; returns the result in words, and the picture."""
     arrays, programs = asked(function, CASES[0])
     m, n, k = CASES[0]
-    return f"{m} × {k} times {k} × {n} in tiles of {BLOCK} × {BLOCK}: {programs} programs ran, and all of C is right.", drawn(
-        arrays, programs
+    return (
+        f"{m} × {k} times {k} × {n} in tiles of {BLOCK} × {BLOCK}: {programs} programs ran, and all of C is right.",
+        drawn(arrays, programs),
     )
 
 
 def check(function):
     """Check the reader's kernel for all products; a Slip at the first wrong element."""
-    for case in CASES:
-        asked(function, case)
     words, picture = run(function)
+    for case in CASES[1:]:
+        asked(function, case)
     return f"Right, for {len(CASES)} products. {words}", picture
 
 

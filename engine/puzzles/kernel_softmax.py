@@ -45,9 +45,7 @@ def softmax_kernel(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     y = weights / tl.sum(weights, axis=0)
     tl.store(y_ptr + row * columns + offsets, y, mask=inside)
 """
-OPEN = (
-    "Give each program two rows, as a block of 2 × BLOCK with rows[:, None] and offsets[None, :]. Which axis do the maximum and the sum then take?"
-)
+OPEN = "Give each program two rows, as a block of 2 × BLOCK with rows[:, None] and offsets[None, :]. Which axis do the maximum and the sum then take?"
 
 CASES = ((5, 13, 0.0), (3, 16, 0.0), (4, 10, 1000.0), (2, 6, -1000.0), (1, 1, 0.0))  # rows, columns, shift
 
@@ -64,9 +62,9 @@ def run(function):
 
 def check(function):
     """Check the reader's kernel for all matrices; a Slip at the first wrong element."""
-    for case in CASES:
-        asked(function, case)
     words, picture = run(function)
+    for case in CASES[1:]:
+        asked(function, case)
     return f"Right, for {len(CASES)} matrices. {words}", picture
 
 
