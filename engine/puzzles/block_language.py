@@ -712,7 +712,7 @@ class Language:
         )
 
     def on(self, line):
-        """This, for a call in a line of the reader's code (``judging.with_lines`` puts it in)."""
+        """The same, for a call in a line of the reader's code (``judging.with_lines`` puts it in)."""
         NOW.line = line
         return self
 
@@ -863,7 +863,7 @@ def larger(*values):
 
 def has_block(values):
     """Whether a block is among these."""
-    return any([isinstance(each, Block) for each in values])
+    return any(isinstance(each, Block) for each in values)
 
 
 NAMES = {"tl": TL, "triton": Triton(), "min": smaller, "max": larger}

@@ -79,10 +79,7 @@ def distances(name):
 
         def both(kernel, programs, arguments, constants):
             """Launch in Triton first, on copies, then as the puzzle does."""
-            given = [
-                Tensor(each.numbers) if isinstance(each, Memory) else each
-                for each in arguments
-            ]
+            given = [Tensor(each.numbers) if isinstance(each, Memory) else each for each in arguments]
             real[(programs,)](*given, **constants)
             ours(kernel, programs, arguments, constants)
             for theirs, mine in zip(given, arguments):

@@ -11,7 +11,10 @@ WRONG = of_any(SOLUTION) | {
     "no maximum": (SOLUTION.replace("x - tl.max(x, axis=0)", "x"), "Take the row's maximum off first"),
     "no sum": (SOLUTION.replace(" / tl.sum(weights, axis=0)", ""), "divide by the sum"),
     "divided by the maximum": (SOLUTION.replace("tl.sum(weights", "tl.max(weights"), "divide by the sum"),
-    "the block's length as the row's": (SOLUTION.replace("row * columns", "row * BLOCK"), "lets these lanes through"),
+    "the block's length as the row's": (
+        SOLUTION.replace("row * columns", "row * BLOCK"),
+        "lets these lanes through",
+    ),
     "no mask in the load": (
         SOLUTION.replace(', mask=inside, other=-float("inf")', ""),
         "Program 4 loads elements 65 to 67 of x",
