@@ -9,6 +9,7 @@ strided views, and all that only decides how fast a kernel is.
 """
 
 import math
+from typing import Any
 
 from engine.puzzles.judging import Slip, shown
 
@@ -74,7 +75,7 @@ SPLIT = 2.0**29 + 1
 MOST_WORK = 3_000_000  # elements that one launch may compute
 
 
-def cast(value, dtype):
+def cast(value: Any, dtype: str) -> Any:
     """A number as this type holds it; None stays what no load has filled."""
     if value is None:
         return None
@@ -182,10 +183,10 @@ class Block:
     def __ge__(self, other):
         return binary(self, other, ">=")
 
-    def __eq__(self, other):
+    def __eq__(self, other):  # pyright: ignore[reportIncompatibleMethodOverride]
         return binary(self, other, "==")
 
-    def __ne__(self, other):
+    def __ne__(self, other):  # pyright: ignore[reportIncompatibleMethodOverride]
         return binary(self, other, "!=")
 
     def __hash__(self):
