@@ -3,7 +3,7 @@ hundred elements, in the page's Python as in CPython. This is plain Python witho
 
 A kernel is launched by a puzzle's judge (``launched``) and gets ``tl`` and ``triton`` as ``NAMES`` has them.
 Each load and store is written down with its program and line. What a GPU would do silently raises a
-``Fault`` at its line: an address outside of an array, a value that no load has filled, two programs at one
+``KernelFault`` at its line: an address outside of an array, a value that no load has filled, two programs at one
 element. Types, broadcasting and rounding are Triton's. Not here: descriptors, atomics, bf16, fp64, loads of
 strided views, and all that only decides how fast a kernel is.
 """
@@ -18,7 +18,7 @@ RANKS = ("int1", "int32", "int64", "float16", "float32")  # of two types the lat
 MOST_ELEMENTS = 16384  # of a block on the page
 
 
-class Fault(Slip):
+class KernelFault(Slip):
     """What is wrong with a kernel at the line that does it."""
 
     here = True
@@ -47,7 +47,7 @@ class PointerType:
         self.element_ty = element
 
 
-class Memory:
+class NamedArray:
     """An array in the GPU's memory: its name, its numbers, and who has read and written each of them."""
 
     def __init__(self, name, numbers, dtype="float32", row=0):
@@ -98,7 +98,7 @@ def cast(value: Any, dtype: str) -> Any:
     return near if abs(near) < math.ldexp(1.0, most) else math.copysign(math.inf, value)
 
 
-class Block:
+class NumberBlock:
     """A block of numbers, or of pointers into an array (``memory``): its shape, and its elements row by row.
     ``unfilled`` is the line of a load that left lanes of it without a value."""
 
@@ -108,11 +108,11 @@ class Block:
         self.dtype = PointerType(DType(memory.dtype)) if memory else DType(dtype)
         NOW.work += len(elements)
         if len(elements) > MOST_ELEMENTS:
-            raise Fault(
+            raise KernelFault(
                 f"This makes a block of {len(elements)} elements; the page holds {MOST_ELEMENTS}. Is the block's shape what you mean?"
             )
         if NOW.work > MOST_WORK:
-            raise Fault("This computes more than the page can. Is there a loop that goes on and on?")
+            raise KernelFault("This computes more than the page can. Is there a loop that goes on and on?")
 
     # -- arithmetic ----------------------------------------------------------------------------------------------
     def __add__(self, other):
@@ -168,7 +168,9 @@ class Block:
 
     def __invert__(self):
         if self.type_name != "int1":
-            raise Fault("~ turns a mask round, a block of True and False; this block has other numbers.")
+            raise KernelFault(
+                "~ turns a mask round, a block of True and False; this block has other numbers."
+            )
         return binary(self, True, "!=")
 
     def __lt__(self, other):
@@ -193,19 +195,19 @@ class Block:
         return id(self)
 
     def __pow__(self, other):
-        raise Fault("Triton has no ** for blocks: write x * x, or tl.exp and tl.sqrt.")
+        raise KernelFault("Triton has no ** for blocks: write x * x, or tl.exp and tl.sqrt.")
 
     def __matmul__(self, other):
-        raise Fault("Triton has no @: the product of two blocks is tl.dot(a, b).")
+        raise KernelFault("Triton has no @: the product of two blocks is tl.dot(a, b).")
 
     # -- what Python would take a block for ------------------------------------------------------------------------
     def one(self, wanted):
-        """The one number of this block; a Fault if there are several."""
+        """The one number of this block; a KernelFault if there are several."""
         if len(self.elements) != 1 or self.memory:
-            raise Fault(wanted)
+            raise KernelFault(wanted)
         [value] = self.elements
         if value is None:
-            raise Fault(f"This number was never loaded: the load of line {self.unfilled} masked it.")
+            raise KernelFault(f"This number was never loaded: the load of line {self.unfilled} masked it.")
         return value
 
     def __bool__(self):
@@ -219,22 +221,24 @@ class Block:
     def __index__(self):
         value = self.one("A whole number is wanted here, and this is a block of several.")
         if not isinstance(value, int):
-            raise Fault(f"A whole number is wanted here, and this is {value}.")
+            raise KernelFault(f"A whole number is wanted here, and this is {value}.")
         return int(value)
 
     def __int__(self):
         return self.__index__()
 
     def __float__(self):
-        raise Fault("Python's math takes single numbers, and this is a block: use tl.exp, tl.sqrt, tl.log.")
+        raise KernelFault(
+            "Python's math takes single numbers, and this is a block: use tl.exp, tl.sqrt, tl.log."
+        )
 
     def __iter__(self):
-        raise Fault(
+        raise KernelFault(
             "Nobody goes through a block element by element: tl.sum, tl.max and arithmetic take it whole."
         )
 
     def __len__(self):
-        raise Fault("A block's length is the constant that you made it with, or its shape[0].")
+        raise KernelFault("A block's length is the constant that you made it with, or its shape[0].")
 
     def __repr__(self):
         return shown(self.elements) if not self.memory else f"pointers into {self.memory.name}"
@@ -249,46 +253,48 @@ class Block:
             elif isinstance(each, slice) and each == slice(None, None, None) and old:
                 shape.append(old.pop(0))
             else:
-                raise Fault(
+                raise KernelFault(
                     "A block takes no index but [:, None] and [None, :], which make a column and a row of it. To read an array, tl.load a pointer plus offsets."
                 )
         if old:
-            raise Fault(f"This block has {len(self.shape)} dimensions; name each of them with a colon.")
+            raise KernelFault(f"This block has {len(self.shape)} dimensions; name each of them with a colon.")
         return self.shaped(tuple(shape))
 
     def __setitem__(self, key, value):
-        raise Fault("No element of a block can be set: compute a new block, with tl.where by element.")
+        raise KernelFault("No element of a block can be set: compute a new block, with tl.where by element.")
 
     def shaped(self, shape):
         """The same elements in another shape."""
-        return Block(shape, self.elements, self.type_name, self.memory, self.unfilled)
+        return NumberBlock(shape, self.elements, self.type_name, self.memory, self.unfilled)
 
     def to(self, dtype):
         """The block with its numbers as another type."""
         name = type_named(dtype)
         if self.memory:
-            raise Fault("A pointer stays a pointer: convert the number that is loaded from it.")
-        return Block(self.shape, [cast(each, name) for each in self.elements], name, None, self.unfilled)
+            raise KernelFault("A pointer stays a pointer: convert the number that is loaded from it.")
+        return NumberBlock(
+            self.shape, [cast(each, name) for each in self.elements], name, None, self.unfilled
+        )
 
 
 def type_named(dtype):
     """The name of a type that was given as ``tl.float32``."""
     if not isinstance(dtype, DType):
-        raise Fault(f"A type is wanted here, tl.float32 for one, and this is {shown(dtype)}.")
+        raise KernelFault(f"A type is wanted here, tl.float32 for one, and this is {shown(dtype)}.")
     return dtype.name
 
 
 def block_of(value):
     """A block: itself, or a number as a block without dimensions."""
-    if isinstance(value, Block):
+    if isinstance(value, NumberBlock):
         return value
     if isinstance(value, bool):
-        return Block((), [value], "int1")
+        return NumberBlock((), [value], "int1")
     if isinstance(value, int):
-        return Block((), [value], "int32" if -(2**31) <= value < 2**31 else "int64")
+        return NumberBlock((), [value], "int32" if -(2**31) <= value < 2**31 else "int64")
     if isinstance(value, float):
-        return Block((), [cast(value, "float32")], "float32")
-    raise Fault(f"Triton computes with blocks and numbers, and this is {shown(value)}.")
+        return NumberBlock((), [cast(value, "float32")], "float32")
+    raise KernelFault(f"Triton computes with blocks and numbers, and this is {shown(value)}.")
 
 
 def common_shape(one, other):
@@ -298,7 +304,7 @@ def common_shape(one, other):
     shape = []
     for a, b in zip(left, right):
         if a != b and a != 1 and b != 1:
-            raise Fault(
+            raise KernelFault(
                 f"Blocks of {by(one)} and of {by(other)} do not fit: each dimension must have one length, or be 1. [:, None] makes a column of a block, [None, :] a row."
             )
         shape.append(b if a == 1 else a)
@@ -337,8 +343,8 @@ def size(shape):
 
 def kind_of(one, other, left, right):
     """The type of what two blocks give; a plain Python number takes the block's type where that can hold it."""
-    if isinstance(one, Block) != isinstance(other, Block):
-        block, number = (left, other) if isinstance(one, Block) else (right, one)
+    if isinstance(one, NumberBlock) != isinstance(other, NumberBlock):
+        block, number = (left, other) if isinstance(one, NumberBlock) else (right, one)
         floats = block.type_name in ("float16", "float32")
         if not block.memory and (floats or (isinstance(number, int) and block.type_name != "int1")):
             return block.type_name
@@ -365,7 +371,7 @@ def quotient(a, b):
 def cut(a, b):
     """a // b of whole numbers, towards zero, as a GPU divides."""
     if b == 0:
-        raise Fault("This divides by zero.")
+        raise KernelFault("This divides by zero.")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -388,7 +394,7 @@ def binary(one, other, sign):
         return moved(left, right, sign)
     shape, kind = common_shape(left.shape, right.shape), kind_of(one, other, left, right)
     if sign in ("//", "%", "&", "|") and kind in ("float16", "float32"):
-        raise Fault(f"{sign} is for whole numbers and masks, and one of these is {kind}.")
+        raise KernelFault(f"{sign} is for whole numbers and masks, and one of these is {kind}.")
     if sign == "/" and kind not in ("float16", "float32"):
         kind = "float32"
     if kind == "int1" and sign in ("+", "-", "*", "//", "%"):
@@ -399,14 +405,14 @@ def binary(one, other, sign):
     elements = paired(
         spread(as_kind(left, kind), shape), spread(as_kind(right, kind), shape), compute, unfilled
     )
-    return Block(shape, elements if compare else rounded(elements, result), result, None, unfilled)
+    return NumberBlock(shape, elements if compare else rounded(elements, result), result, None, unfilled)
 
 
 def as_kind(block, kind):
     """A block with its numbers as another type."""
     if block.type_name == kind:
         return block
-    return Block(block.shape, rounded(block.elements, kind), kind, None, block.unfilled)
+    return NumberBlock(block.shape, rounded(block.elements, kind), kind, None, block.unfilled)
 
 
 def rounded(elements, kind):
@@ -428,16 +434,16 @@ def paired(left, right, compute, unfilled):
 def moved(left, right, sign):
     """Pointers moved by offsets, in elements."""
     if right.memory and left.memory:
-        raise Fault(
+        raise KernelFault(
             "Two pointers cannot be combined. Load what they point at, with tl.load, and compute with that."
         )
     pointer, offset = (left, right) if left.memory else (right, left)
     if sign not in ("+", "-") or (sign == "-" and right.memory):
-        raise Fault(
+        raise KernelFault(
             f"A pointer into {pointer.memory.name} is an address, not its numbers: {sign} is not for it. Load what it points at, with tl.load."
         )
     if offset.type_name not in ("int32", "int64"):
-        raise Fault(
+        raise KernelFault(
             f"A pointer moves by whole numbers, and these are {offset.type_name}. Is // meant instead of /?"
         )
     shape = common_shape(left.shape, right.shape)
@@ -446,7 +452,7 @@ def moved(left, right, sign):
         None if a is None or b is None else compute(a, b)
         for a, b in zip(spread(pointer, shape), spread(offset, shape))
     ]
-    return Block(shape, elements, pointer.type_name, pointer.memory, left.unfilled or right.unfilled)
+    return NumberBlock(shape, elements, pointer.type_name, pointer.memory, left.unfilled or right.unfilled)
 
 
 # -- memory --------------------------------------------------------------------------------------------------
@@ -458,13 +464,15 @@ def lanes(places):
 def addressed(pointer, mask, does):
     """The memory and the elements that a load or store reaches: for each lane its element, or None where it
     is masked."""
-    if not isinstance(pointer, Block) or not pointer.memory:
-        raise Fault(f"tl.{does} needs pointers: the array's own, plus offsets. This is {shown(pointer)}.")
+    if not isinstance(pointer, NumberBlock) or not pointer.memory:
+        raise KernelFault(
+            f"tl.{does} needs pointers: the array's own, plus offsets. This is {shown(pointer)}."
+        )
     on = [True] * len(pointer.elements)
     if mask is not None:
         masks = block_of(mask)
         if masks.type_name != "int1":
-            raise Fault(
+            raise KernelFault(
                 f"A mask is a block of True and False, as offsets < n gives, and this is one of {masks.type_name}."
             )
         fits(masks, pointer, "mask")
@@ -472,7 +480,7 @@ def addressed(pointer, mask, does):
     memory, found = pointer.memory, []
     for at, is_on in zip(pointer.elements, on):
         if is_on is None or (is_on and at is None):
-            raise Fault(
+            raise KernelFault(
                 f"Where this {does}s depends on what was never loaded: the load of line {pointer.unfilled} has masked it."
             )
         found.append(at if is_on else None)
@@ -485,7 +493,7 @@ def addressed(pointer, mask, does):
             if mask is None
             else "The mask lets these lanes through."
         )
-        raise Fault(
+        raise KernelFault(
             f"Program {program_now()} {does}s {where} of {memory.name}, which has {len(memory.numbers)}. A GPU would {'read' if does == 'load' else 'overwrite'} somebody "
             f"else's memory. {why}",
             at_fault(memory, found),
@@ -496,7 +504,7 @@ def addressed(pointer, mask, does):
 def fits(block, pointer, name):
     """Refuse a block that is larger than the pointers beside it."""
     if common_shape(block.shape, pointer.shape) != pointer.shape:
-        raise Fault(
+        raise KernelFault(
             f"The {name} is a block of {by(block.shape)}, and the pointers are {by(pointer.shape)}: one pointer for each element is needed."
         )
 
@@ -527,7 +535,7 @@ def loaded(pointer, mask=None, other=None):
             continue
         writer = memory.writer.get(at, NOW.program)
         if writer != NOW.program:
-            raise Fault(
+            raise KernelFault(
                 f"Program {program_now()} loads {memory.place(at)}, which program {writer[0]} stores in line {memory.line[at]}. Programs run at the same time, so which comes "
                 "first is left to chance: this is a race.",
                 at_fault(memory, [at]),
@@ -536,7 +544,7 @@ def loaded(pointer, mask=None, other=None):
         if NOW.program not in readers:
             readers.append(NOW.program)
         elements.append(memory.numbers[at])
-    return Block(pointer.shape, elements, memory.dtype, None, line if empty else 0)
+    return NumberBlock(pointer.shape, elements, memory.dtype, None, line if empty else 0)
 
 
 def stored(pointer, value, mask=None):
@@ -544,7 +552,7 @@ def stored(pointer, value, mask=None):
     memory, found = addressed(pointer, mask, "store")
     block = block_of(value)
     if block.memory:
-        raise Fault("This stores pointers. Store numbers: tl.load what they point at.")
+        raise KernelFault("This stores pointers. Store numbers: tl.load what they point at.")
     fits(block, pointer, "value")
     values, line = spread(block, pointer.shape), NOW.line
     mine = {}
@@ -552,7 +560,7 @@ def stored(pointer, value, mask=None):
         if at is None:
             continue
         if number is None:
-            raise Fault(
+            raise KernelFault(
                 f"{memory.place(at)} would be a value that was never loaded: line {block.unfilled} masks it and gives no other=. There a GPU has whatever it happens to have.",
                 at_fault(memory, [at]),
             )
@@ -561,14 +569,14 @@ def stored(pointer, value, mask=None):
         if writer != NOW.program or others:
             who = (writer if writer != NOW.program else others[0])[0]
             does = f"stores to in line {memory.line[at]}" if writer != NOW.program else "loads"
-            raise Fault(
+            raise KernelFault(
                 f"Program {program_now()} stores to {memory.place(at)}, which program {who} {does}, too. Programs run at the same time, so which comes last is left to chance: "
                 "this is a race.",
                 at_fault(memory, [at]),
             )
         number = cast(number, memory.dtype)
         if at in mine and not mine[at] == number:
-            raise Fault(
+            raise KernelFault(
                 f"Two lanes of program {program_now()} store different numbers to {memory.place(at)}: which of them stays is left to chance.",
                 at_fault(memory, [at]),
             )
@@ -582,13 +590,13 @@ def each_of(block, compute, name, floats=True):
     """Compute of each element."""
     block = block_of(block)
     if block.memory:
-        raise Fault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
+        raise KernelFault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
     if floats and block.type_name != "float32":
-        raise Fault(
+        raise KernelFault(
             f"tl.{name} takes float32, and this is {block.type_name}: convert it with .to(tl.float32)."
         )
     elements = [None if each is None else cast(compute(each), block.type_name) for each in block.elements]
-    return Block(block.shape, elements, block.type_name, None, block.unfilled)
+    return NumberBlock(block.shape, elements, block.type_name, None, block.unfilled)
 
 
 def exponential(a):
@@ -600,16 +608,16 @@ def reduced(block, axis, start, compute, name):
     """A block with one dimension less, or one number: all elements along an axis taken together."""
     block = block_of(block)
     if block.memory:
-        raise Fault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
+        raise KernelFault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
     kind = "int32" if block.type_name == "int1" else block.type_name
     rank = len(block.shape)
     if rank == 0:
-        raise Fault(f"tl.{name} takes a block, and this is one number.")
+        raise KernelFault(f"tl.{name} takes a block, and this is one number.")
     if axis is None:
         outer, length, inner, shape = 1, len(block.elements), 1, ()
     else:
         if not isinstance(axis, int) or not -rank <= axis < rank:
-            raise Fault(
+            raise KernelFault(
                 f"axis is {shown(axis)}, and this block of {by(block.shape)} has axes 0 to {rank - 1}."
             )
         axis %= rank
@@ -620,7 +628,7 @@ def reduced(block, axis, start, compute, name):
         for near in range(inner):
             strip = block.elements[far * length * inner + near : (far + 1) * length * inner : inner]
             if None in strip:
-                raise Fault(
+                raise KernelFault(
                     f"tl.{name} takes in {strip.count(None)} of {length} lanes that no load has filled: line {block.unfilled} masks them and gives no other=. For a sum that "
                     'is 0.0, for a maximum -float("inf").'
                 )
@@ -628,28 +636,28 @@ def reduced(block, axis, start, compute, name):
             for each in strip:
                 total = compute(total, each)
             results.append(cast(total, kind))
-    return Block(shape, results, kind)
+    return NumberBlock(shape, results, kind)
 
 
 def product_of(a, b, acc):
     """tl.dot: the product of two blocks; its sum is float32."""
     for block in (a, b):
-        if not isinstance(block, Block) or block.memory or len(block.shape) != 2:
-            raise Fault("tl.dot takes two blocks of two dimensions, loaded before.")
+        if not isinstance(block, NumberBlock) or block.memory or len(block.shape) != 2:
+            raise KernelFault("tl.dot takes two blocks of two dimensions, loaded before.")
     if a.type_name != b.type_name or a.type_name not in ("float16", "float32"):
-        raise Fault(
+        raise KernelFault(
             f"tl.dot takes two blocks of one type, and these are {a.type_name} and {b.type_name}: .to(...) converts."
         )
     rows, inner, columns = a.shape[0], a.shape[1], b.shape[1]
     if b.shape[0] != inner:
-        raise Fault(
+        raise KernelFault(
             f"tl.dot multiplies blocks of m × k and k × n, and these are {by(a.shape)} and {by(b.shape)}. tl.trans turns one round."
         )
     least = 16 if a.type_name == "float16" else 8
     if inner < least:
-        raise Fault(f"tl.dot needs at least {least} along k, and there are {inner}.")
+        raise KernelFault(f"tl.dot needs at least {least} along k, and there are {inner}.")
     if acc is not None and (block_of(acc).shape != (rows, columns) or block_of(acc).type_name != "float32"):
-        raise Fault(f"The accumulator must be a block of {rows} × {columns} in float32.")
+        raise KernelFault(f"The accumulator must be a block of {rows} × {columns} in float32.")
     sums = block_of(acc).elements if acc is not None else [0.0] * (rows * columns)
     NOW.work += rows * inner * columns
     strips = [b.elements[column::columns] for column in range(columns)]
@@ -666,17 +674,17 @@ def product_of(a, b, acc):
             other = strips[column]
             elements.append(cast(start + sum([mine[at] * other[at] for at in range(inner)]), "float32"))
     unfilled = a.unfilled or b.unfilled or (block_of(acc).unfilled if acc is not None else 0)
-    return Block((rows, columns), elements, "float32", None, unfilled)
+    return NumberBlock((rows, columns), elements, "float32", None, unfilled)
 
 
 def whole_constant(value, name):
     """A whole number that is known before the kernel runs."""
-    if isinstance(value, Block):
-        raise Fault(
+    if isinstance(value, NumberBlock):
+        raise KernelFault(
             f"{name} must be known when the kernel is compiled: a number, or an argument marked tl.constexpr."
         )
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Fault(f"{name} must be a whole number, and is {shown(value)}.")
+        raise KernelFault(f"{name} must be a whole number, and is {shown(value)}.")
     return value
 
 
@@ -685,7 +693,7 @@ def shape_of(shape):
     lengths = list(shape) if isinstance(shape, (list, tuple)) else [shape]
     for length in lengths:
         if not is_power(whole_constant(length, "A block's length")):
-            raise Fault(f"A block's length is a power of two, and {length} is none.")
+            raise KernelFault(f"A block's length is a power of two, and {length} is none.")
     return tuple(lengths)
 
 
@@ -707,7 +715,7 @@ class Language:
         self.int32, self.int64, self.int1 = DType("int32"), DType("int64"), DType("int1")
 
     def __getattr__(self, name):
-        raise Fault(
+        raise KernelFault(
             f"The page's Triton has no tl.{name}. It has program_id, num_programs, arange, zeros, full, load, store, dot, trans, sum, max, min, exp, exp2, log, sqrt, abs, erf, "
             "maximum, minimum, where, cdiv, range, static_range, constexpr, float16, float32, int1, int32 and int64."
         )
@@ -718,18 +726,18 @@ class Language:
         return self
 
     def program_id(self, axis):
-        return Block((), [NOW.program[axis_of(axis)]], "int32")
+        return NumberBlock((), [NOW.program[axis_of(axis)]], "int32")
 
     def num_programs(self, axis):
-        return Block((), [NOW.grid[axis_of(axis)]], "int32")
+        return NumberBlock((), [NOW.grid[axis_of(axis)]], "int32")
 
     def arange(self, start, end):
         first, last = whole_constant(start, "arange's start"), whole_constant(end, "arange's end")
         if not is_power(last - first):
-            raise Fault(
+            raise KernelFault(
                 f"arange({first}, {last}) has {last - first} numbers, and a block's length is a power of two. Take the next one, and mask what is too much."
             )
-        return Block((last - first,), list(range(first, last)), "int32")
+        return NumberBlock((last - first,), list(range(first, last)), "int32")
 
     def zeros(self, shape, dtype):
         return self.full(shape, 0, dtype)
@@ -737,7 +745,7 @@ class Language:
     def full(self, shape, value, dtype):
         lengths, name = shape_of(shape), type_named(dtype)
         number = block_of(value).one("tl.full fills a block with one number.")
-        return Block(lengths, [cast(number, name)] * size(lengths), name)
+        return NumberBlock(lengths, [cast(number, name)] * size(lengths), name)
 
     def load(self, pointer, mask=None, other=None):
         return loaded(pointer, mask, other)
@@ -750,10 +758,10 @@ class Language:
 
     def trans(self, block):
         if len(block.shape) != 2:
-            raise Fault("tl.trans turns a block of two dimensions round.")
+            raise KernelFault("tl.trans turns a block of two dimensions round.")
         rows, columns = block.shape
         turned = [block.elements[row * columns + column] for column in range(columns) for row in range(rows)]
-        return Block((columns, rows), turned, block.type_name, block.memory, block.unfilled)
+        return NumberBlock((columns, rows), turned, block.type_name, block.memory, block.unfilled)
 
     def sum(self, input, axis=None):
         return reduced(input, axis, 0, lambda a, b: a + b, "sum")
@@ -794,7 +802,7 @@ class Language:
         kind = kind_of(x, y, yes, no)
         picked = zip(spread(chosen, shape), spread(yes, shape), spread(no, shape))
         elements = [None if c is None else cast(a if c else b, kind) for c, a, b in picked]
-        return Block(shape, elements, kind, None, chosen.unfilled or yes.unfilled or no.unfilled)
+        return NumberBlock(shape, elements, kind, None, chosen.unfilled or yes.unfilled or no.unfilled)
 
     def cdiv(self, x, div):
         return (x + div - 1) // div
@@ -809,11 +817,11 @@ class Language:
 def axis_of(axis):
     """The number of a grid's axis."""
     if axis not in (0, 1, 2):
-        raise Fault(f"A grid has axes 0, 1 and 2, and this asks for {shown(axis)}.")
+        raise KernelFault(f"A grid has axes 0, 1 and 2, and this asks for {shown(axis)}.")
     return axis
 
 
-class Kernel:
+class JitFunction:
     """A function under ``@triton.jit``."""
 
     def __init__(self, function):
@@ -821,13 +829,13 @@ class Kernel:
 
     def __call__(self, *values, **named):
         if not NOW.running:
-            raise Fault(
+            raise KernelFault(
                 "A kernel is not called like a function: it is launched on a grid, and here the page launches it."
             )
         return self.function(*values, **named)
 
     def __getitem__(self, grid):
-        raise Fault("The page launches this kernel itself: take the launch out, and keep the kernel.")
+        raise KernelFault("The page launches this kernel itself: take the launch out, and keep the kernel.")
 
 
 class Triton:
@@ -837,7 +845,7 @@ class Triton:
         self.language = TL
 
     def jit(self, function):
-        return Kernel(function)
+        return JitFunction(function)
 
     def cdiv(self, x, y):
         return -(-x // y)
@@ -864,7 +872,7 @@ def larger(*values):
 
 def has_block(values):
     """Whether a block is among these."""
-    return any(isinstance(each, Block) for each in values)
+    return any(isinstance(each, NumberBlock) for each in values)
 
 
 NAMES = {"tl": TL, "triton": Triton(), "min": smaller, "max": larger}
@@ -873,7 +881,7 @@ NAMES = {"tl": TL, "triton": Triton(), "min": smaller, "max": larger}
 def launched(kernel, programs, arguments, constants):
     """Run a kernel's programs one after the other. ``arguments`` are arrays and numbers in order, and
     ``constants`` what is known when it is compiled. A Slip where this is no kernel."""
-    if not isinstance(kernel, Kernel):
+    if not isinstance(kernel, JitFunction):
         raise Slip("This is a plain function, which no GPU can run: write @triton.jit on the line above def.")
     marks = getattr(kernel.function, "__annotations__", {})
     for name in constants:
@@ -884,7 +892,7 @@ def launched(kernel, programs, arguments, constants):
         for number in range(programs):
             NOW.program = (number, 0, 0)
             given = [
-                Block((), [0], each.dtype, each) if isinstance(each, Memory) else block_of(each)
+                NumberBlock((), [0], each.dtype, each) if isinstance(each, NamedArray) else block_of(each)
                 for each in arguments
             ]
             if kernel.function(*given, **constants) is not None:

@@ -1,7 +1,7 @@
 """A first kernel of Triton: adding two vectors, a block of elements for each program."""
 
 from engine.puzzles.block_language import NAMES as NAMES
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "add two vectors in Triton"
@@ -65,8 +65,8 @@ def check(function):
 def asked(function, count):
     """The arrays after a launch for ``count`` elements, and the number of programs; a Slip if a sum is
     wrong."""
-    x, y = Memory("x", numbers(count, 1)), Memory("y", numbers(count, 6))
-    z, programs = Memory("z", [0.0] * count), -(-count // BLOCK)
+    x, y = NamedArray("x", numbers(count, 1)), NamedArray("y", numbers(count, 6))
+    z, programs = NamedArray("z", [0.0] * count), -(-count // BLOCK)
     ran(function, programs, [x, y, z], [count], {"BLOCK": BLOCK})
     wanted = [a + b for a, b in zip(x.numbers, y.numbers)]
 

@@ -3,7 +3,7 @@
 import math
 
 from engine.puzzles.block_language import NAMES as NAMES
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 from engine.puzzles.kernel_softmax import softmax_row
 
@@ -94,8 +94,8 @@ def scores_of(q, k, tokens, scale):
 def asked(function, case):
     """The arrays after a launch, and the number of programs; a Slip if an output is wrong."""
     tokens, scale = case
-    q, k, v = [Memory("qkv"[at], numbers(tokens * DIM, at + 1), row=DIM) for at in range(3)]
-    out, programs = Memory("out", [0.0] * (tokens * DIM), row=DIM), -(-tokens // BLOCK)
+    q, k, v = [NamedArray("qkv"[at], numbers(tokens * DIM, at + 1), row=DIM) for at in range(3)]
+    out, programs = NamedArray("out", [0.0] * (tokens * DIM), row=DIM), -(-tokens // BLOCK)
     arrays = [q, k, v, out]
     ran(function, programs, arrays, [tokens, scale], {"DIM": DIM, "BLOCK": BLOCK})
     scores = scores_of(q.numbers, k.numbers, tokens, scale)

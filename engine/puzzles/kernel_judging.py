@@ -1,7 +1,7 @@
 """What the puzzles with kernels share: launching one on arrays, comparing what it stored, and the picture of
 what each program loads and stores."""
 
-from engine.puzzles.block_language import Fault, launched
+from engine.puzzles.block_language import KernelFault, launched
 from engine.puzzles.judging import Slip, box, picture
 
 HUES = ("hbm", "link", "network", "compute", "deep")  # of the programs, in turn
@@ -17,7 +17,7 @@ def ran(kernel, programs, arrays, arguments, constants):
     """Launch a kernel on arrays and further arguments; a Slip has the picture of what it did up to there."""
     try:
         launched(kernel, programs, [*arrays, *arguments], constants)
-    except Fault as fault:
+    except KernelFault as fault:
         memory, places = (fault.drawn or {}).get("fault", (None, []))
         fault.drawn = drawn(arrays, programs, memory, places)
         raise

@@ -1,7 +1,7 @@
 """A kernel for a product whose programs take the tiles in groups of rows."""
 
 from engine.puzzles.block_language import NAMES as NAMES
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 from engine.puzzles.judging import Slip
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 from engine.puzzles.kernel_product import multiplied
@@ -94,8 +94,8 @@ def asked(function, case):
     program than its own."""
     tall, wide, group = case
     m, n, k, programs = tall * BLOCK, wide * BLOCK, BLOCK, tall * wide
-    a, b = Memory("a", numbers(m * k, 2), row=k), Memory("b", numbers(k * n, 4), row=n)
-    c = Memory("c", [0.0] * (m * n), row=n)
+    a, b = NamedArray("a", numbers(m * k, 2), row=k), NamedArray("b", numbers(k * n, 4), row=n)
+    c = NamedArray("c", [0.0] * (m * n), row=n)
     ran(function, programs, [a, b, c], [m, n, k], {"BLOCK": BLOCK, "GROUP": group})
     wanted = multiplied(a.numbers, b.numbers, m, n, k)
     require(c, wanted, [c], programs, 1e-5, lambda found, at: "Does each tile have one program?")

@@ -1,7 +1,7 @@
 """A kernel for a product of matrices: a tile of the result for each program, with masks at the edges."""
 
 from engine.puzzles.block_language import NAMES as NAMES
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "a product in tiles"
@@ -89,8 +89,8 @@ def multiplied(a, b, m, n, k):
 def asked(function, case):
     """The arrays after a launch, and the number of programs; a Slip if an element is wrong."""
     m, n, k = case
-    a, b = Memory("a", numbers(m * k, 2), row=k), Memory("b", numbers(k * n, 4), row=n)
-    c, programs = Memory("c", [0.0] * (m * n), row=n), -(-m // BLOCK) * -(-n // BLOCK)
+    a, b = NamedArray("a", numbers(m * k, 2), row=k), NamedArray("b", numbers(k * n, 4), row=n)
+    c, programs = NamedArray("c", [0.0] * (m * n), row=n), -(-m // BLOCK) * -(-n // BLOCK)
     ran(function, programs, [a, b, c], [m, n, k], {"BLOCK": BLOCK})
     wanted = multiplied(a.numbers, b.numbers, m, n, k)
 

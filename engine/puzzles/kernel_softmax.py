@@ -3,7 +3,7 @@
 import math
 
 from engine.puzzles.block_language import NAMES as NAMES
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 from engine.puzzles.kernel_judging import drawn, numbers, ran, require
 
 TITLE = "a softmax that reads each row once"
@@ -82,8 +82,8 @@ def softmax_row(row):
 def asked(function, case):
     """The arrays after a launch; a Slip if an element is wrong."""
     rows, columns, shift = case
-    x = Memory("x", [each + shift for each in numbers(rows * columns, 3)], row=columns)
-    y = Memory("y", [0.0] * (rows * columns), row=columns)
+    x = NamedArray("x", [each + shift for each in numbers(rows * columns, 3)], row=columns)
+    y = NamedArray("y", [0.0] * (rows * columns), row=columns)
     ran(function, rows, [x, y], [columns], {"BLOCK": power(columns)})
     of = [x.numbers[at * columns : (at + 1) * columns] for at in range(rows)]
     wanted = [each for row in of for each in softmax_row(row)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine import puzzles
 from engine.puzzles import block_language, kernel_judging
-from engine.puzzles.block_language import Memory
+from engine.puzzles.block_language import NamedArray
 
 
 class Storage:
@@ -79,11 +79,11 @@ def distances(name):
 
         def both(kernel, programs, arguments, constants):
             """Launch in Triton first, on copies, then as the puzzle does."""
-            given = [Tensor(each.numbers) if isinstance(each, Memory) else each for each in arguments]
+            given = [Tensor(each.numbers) if isinstance(each, NamedArray) else each for each in arguments]
             real[(programs,)](*given, **constants)
             ours(kernel, programs, arguments, constants)
             for theirs, mine in zip(given, arguments):
-                if isinstance(mine, Memory):
+                if isinstance(mine, NamedArray):
                     found.append(float(np.abs(theirs.storage.numbers - np.array(mine.numbers)).max()))
 
         kernel_judging.launched = both
