@@ -726,12 +726,15 @@ class Language:
         return self
 
     def program_id(self, axis):
+        """The number of the running program along an axis of the grid."""
         return NumberBlock((), [NOW.program[axis_of(axis)]], "int32")
 
     def num_programs(self, axis):
+        """How many programs the grid has along an axis."""
         return NumberBlock((), [NOW.grid[axis_of(axis)]], "int32")
 
     def arange(self, start, end):
+        """Whole numbers from start up to end, as many as a power of two."""
         first, last = whole_constant(start, "arange's start"), whole_constant(end, "arange's end")
         if not is_power(last - first):
             raise KernelFault(
@@ -740,23 +743,29 @@ class Language:
         return NumberBlock((last - first,), list(range(first, last)), "int32")
 
     def zeros(self, shape, dtype):
+        """A block of zeros."""
         return self.full(shape, 0, dtype)
 
     def full(self, shape, value, dtype):
+        """A block with one number everywhere."""
         lengths, name = shape_of(shape), type_named(dtype)
         number = block_of(value).one("tl.full fills a block with one number.")
         return NumberBlock(lengths, [cast(number, name)] * size(lengths), name)
 
     def load(self, pointer, mask=None, other=None):
+        """The numbers at a block of pointers."""
         return loaded(pointer, mask, other)
 
     def store(self, pointer, value, mask=None):
+        """Put numbers at a block of pointers."""
         stored(pointer, value, mask)
 
     def dot(self, input, other, acc=None, input_precision=None):
+        """The product of two blocks, added to acc in float32."""
         return product_of(input, other, acc)
 
     def trans(self, block):
+        """A block of two dimensions turned round."""
         if len(block.shape) != 2:
             raise KernelFault("tl.trans turns a block of two dimensions round.")
         rows, columns = block.shape
@@ -764,39 +773,51 @@ class Language:
         return NumberBlock((columns, rows), turned, block.type_name, block.memory, block.unfilled)
 
     def sum(self, input, axis=None):
+        """The sum along an axis."""
         return reduced(input, axis, 0, lambda a, b: a + b, "sum")
 
     def max(self, input, axis=None):
+        """The largest number along an axis."""
         return reduced(input, axis, -math.inf, lambda a, b: b if b > a else a, "max")
 
     def min(self, input, axis=None):
+        """The smallest number along an axis."""
         return reduced(input, axis, math.inf, lambda a, b: b if b < a else a, "min")
 
     def exp(self, x):
+        """The exponential of each element."""
         return each_of(x, exponential, "exp")
 
     def exp2(self, x):
+        """Two to the power of each element."""
         return each_of(x, lambda a: exponential(a * math.log(2)), "exp2")
 
     def log(self, x):
+        """The natural logarithm of each element."""
         return each_of(x, lambda a: math.log(a) if a > 0 else (-math.inf if a == 0 else math.nan), "log")
 
     def sqrt(self, x):
+        """The square root of each element."""
         return each_of(x, lambda a: math.sqrt(a) if a >= 0 else math.nan, "sqrt")
 
     def erf(self, x):
+        """The error function of each element."""
         return each_of(x, math.erf, "erf")
 
     def abs(self, x):
+        """Each element without its sign."""
         return each_of(x, abs, "abs", False)
 
     def maximum(self, x, y):
+        """The larger of two blocks, element by element."""
         return self.where(binary(x, y, ">"), x, y)
 
     def minimum(self, x, y):
+        """The smaller of two blocks, element by element."""
         return self.where(binary(x, y, "<"), x, y)
 
     def where(self, condition, x, y):
+        """x where the condition is true, y elsewhere."""
         chosen, yes, no = block_of(condition), block_of(x), block_of(y)
         shape = common_shape(chosen.shape, common_shape(yes.shape, no.shape))
         kind = kind_of(x, y, yes, no)
@@ -805,12 +826,15 @@ class Language:
         return NumberBlock(shape, elements, kind, None, chosen.unfilled or yes.unfilled or no.unfilled)
 
     def cdiv(self, x, div):
+        """x / div, rounded up."""
         return (x + div - 1) // div
 
     def range(self, *bounds, num_stages=None, flatten=None, warp_specialize=None):
+        """Python's range; how its steps overlap is the compiler's matter."""
         return range(*[int(each) for each in bounds])
 
     def static_range(self, *bounds):
+        """A range whose bounds are known when the kernel is compiled."""
         return range(*[whole_constant(each, "static_range's bounds") for each in bounds])
 
 
@@ -845,12 +869,15 @@ class Triton:
         self.language = TL
 
     def jit(self, function):
+        """Make a kernel of a function."""
         return JitFunction(function)
 
     def cdiv(self, x, y):
+        """x / div, rounded up."""
         return -(-x // y)
 
     def next_power_of_2(self, n):
+        """The next power of two, or n itself if it is one."""
         power = 1
         while power < n:
             power *= 2
