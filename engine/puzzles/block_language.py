@@ -852,6 +852,7 @@ class JitFunction:
         self.function = function
 
     def __call__(self, *values, **named):
+        """Call it from another kernel."""
         if not NOW.running:
             raise KernelFault(
                 "A kernel is not called like a function: it is launched on a grid, and here the page launches it."
