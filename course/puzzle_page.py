@@ -69,7 +69,7 @@ def bisect_left(ascending, value):
     return place""",
 }
 ANSWER = """def answer(code, task):
-    return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
+    return as_json(tried(code, FUNCTION, check if task == 'check' else run, NAMES))"""
 
 
 def files() -> dict[str, str]:
@@ -91,6 +91,10 @@ def script(name: str) -> str:
         taken.take(f"{judging.__name__}", judge)
     for task in TASKS:
         taken.take(f"{puzzles.__name__}.{name}", task)
+    if hasattr(puzzles.puzzle(name), "NAMES"):
+        taken.take(f"{puzzles.__name__}.{name}", "NAMES")
+    else:
+        taken.texts.append("NAMES = None")
     return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"
 
 

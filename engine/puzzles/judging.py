@@ -13,31 +13,36 @@ LONGEST = 160  # characters of a value that is quoted
 
 class Slip(Exception):
     """Raised for a wrong answer of the reader's function. ``words`` say what is wrong with it and help to
-    find the mistake; ``drawn`` is the state in which the figure shows it."""
+    find the mistake; ``drawn`` is the state in which the figure shows it; ``line`` is the line of the reader's
+    code that it is about. A slip that is ``here`` is about the line that was running."""
 
-    def __init__(self, words, drawn=None):
+    here = False
+
+    def __init__(self, words, drawn=None, line=0):
         super().__init__(words)
-        self.words, self.drawn = words, drawn
+        self.words, self.drawn, self.line = words, drawn, line
 
 
 class EndlessOutput(Exception):
     """The reader's code prints without end."""
 
 
-def tried(code, name, task):
+def tried(code, name, task, known=None):
     """Run the reader's code and pass its function to ``task``. Returns a dictionary: ``right`` is whether the
     answer is right, ``words`` the verdict, ``line`` the line that it is about (0 if none), ``printed`` the
-    lines that the code printed, and ``drawn`` the state of the figure."""
+    lines that the code printed, and ``drawn`` the state of the figure. ``known`` are names that the code may
+    use; the lines that would import them are passed over."""
     printed, drawn, line, right = [], None, 0, False
-    names = {"__name__": "yours", "print": printer(printed)}
+    names = {"__name__": "yours", "print": printer(printed), **(known or {})}
     try:
-        exec(code, names)
+        exec(with_lines(code) if known else code, names)
         if not callable(names.get(name)):
             raise Slip(f"There is no function {name} any more. Keep its first line as it was.")
         words, drawn = task(names[name])
         right = True
     except Slip as slip:
         words, drawn = slip.words, slip.drawn
+        line = slip.line or (line_of(slip) if slip.here else 0)
     except EndlessOutput:
         words = f"Stopped: your code printed more than {MOST_LINES} lines. Print less."
     except SyntaxError as error:
@@ -45,6 +50,19 @@ def tried(code, name, task):
     except BaseException as error:  # SystemExit as well: the reader's code must not end this process
         words, line = said(error), line_of(error, ENDS_NOT in said(error))
     return {"right": right, "words": words, "line": line, "printed": printed, "drawn": drawn}
+
+
+IMPORTS = ("import triton", "import triton.language as tl")  # the page has both
+
+
+def with_lines(code):
+    """The code with empty lines in place of the imports of Triton, and with its loads and stores told in which
+    line they stand: the page's Python cannot ask for it while code runs."""
+    lines = ["" if line.rstrip() in IMPORTS else line for line in code.split("\n")]
+    for at in range(len(lines)):
+        for call in ("tl.load(", "tl.store("):
+            lines[at] = lines[at].replace(call, f"tl.on({at + 1}).{call[3:]}")
+    return "\n".join(lines)
 
 
 def printer(printed):

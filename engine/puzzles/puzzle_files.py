@@ -85,6 +85,5 @@ def lines(found: dict) -> list[str]:
 
 
 if __name__ == "__main__":
-    asked = puzzles.puzzle(sys.argv[1])
     source = Path(sys.argv[2]).read_text(encoding="utf-8")
-    print("\n" + json.dumps(judging.tried(source, asked.FUNCTION, asked.check) | {"drawn": None}))
+    print("\n" + json.dumps(puzzles.tried(sys.argv[1], source) | {"drawn": None}))

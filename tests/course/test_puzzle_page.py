@@ -66,9 +66,8 @@ def test_the_pages_python_says_what_cpython_says(tmp_path):
         codes = [puzzle.START, puzzle.SOLUTION, *states.daily(slips)]
         jobs.append((name, [("run", puzzle.SOLUTION), *(("check", code) for code in codes)]))
     for (name, tries), found in zip(jobs, in_brython(jobs, tmp_path)):
-        puzzle = puzzles.puzzle(name)
         for (task, code), mine in zip(tries, found):
-            theirs = json.loads(judging.as_json(judging.tried(code, puzzle.FUNCTION, getattr(puzzle, task))))
+            theirs = json.loads(judging.as_json(puzzles.tried(name, code, task)))
             assert mine == theirs, (name, code)
 
 

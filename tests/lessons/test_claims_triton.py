@@ -25,6 +25,13 @@ def test_whole_numbers_wrap_round_past_2_31_and_one_wide_one_is_enough(found):
     assert found["offsets"] == [40_000 * 60_000 - 2**32, 40_000 * 60_000]
 
 
+def test_the_solved_kernels_run_in_triton_as_they_stand():
+    """The numbers are the page's: no further apart than the order of a sum in fp32 makes them."""
+    found = machine.interpreted("tests.lessons.solved_kernels")
+    assert len(found) == 5 and all(found.values())
+    assert max(max(each) for each in found.values()) < 1e-6, found
+
+
 def test_a_block_is_as_long_as_a_power_of_two(found):
     assert says(17, "A block's length is a power of two, so a row of 100 takes a block of 128")
     assert "must be a power of 2" in found["block of 100"] and triton.next_power_of_2(100) == 128

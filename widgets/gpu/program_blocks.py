@@ -34,7 +34,7 @@ SHARE = 0.94  # of a cell, what its block takes
 NUMBERED = 100  # up to so many tiles have room for their numbers
 STATES = [
     "is not in L2",
-    "was read by this wave and put out of L2 again",
+    "was read by this wave and evicted from L2",
     "lies in L2",
     "was found in L2",
     "was read from HBM",
@@ -45,7 +45,7 @@ KEY = [
     ("read from HBM", READ),
     ("found in L2", FOUND),
     ("lies in L2", RESTING),
-    ("read, then put out", PUT_OUT),
+    ("read, then evicted", PUT_OUT),
     ("masked", None),
 ]
 GRID = ("side", "block", "inner")

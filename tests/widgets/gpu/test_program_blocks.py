@@ -35,7 +35,7 @@ def test_a_wave_in_row_major_order_shows_all_that_it_reads():
     b, hints = parts["of_b"], found.hints()["of_b"]
     marked = b["put_out"] > 0
     assert (marked == (b["state"] == PUT_OUT)).all() and marked.sum() == 27
-    assert all(("put out" in hint) == bool(mark) for hint, mark in zip(hints, marked))
+    assert all(("evicted" in hint) == bool(mark) for hint, mark in zip(hints, marked))
 
 
 def test_between_two_positions_the_last_program_that_started_is_shown():
