@@ -194,7 +194,7 @@ def run_deploy(args: Namespace) -> Result:
             _model(args),
             at,
             load,
-            Limits(args.ttft_s, args.tpot_s, args.share),
+            Limits(args.ttft_s, args.tpot_s, args.share, args.pause_s),
             gpus=args.gpus,
             formats=args.formats,
             caches=args.caches,

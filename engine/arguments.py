@@ -15,6 +15,7 @@ from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment.finder import CACHES, FORMATS
+from engine.serving.deployment.load import ANY_S
 from engine.step.layout import PRECISIONS
 
 LONGEST_MESSAGE = 1000  # characters
@@ -91,6 +92,12 @@ def _add_load(parser):
     parser.add_argument("--ttft-s", type=float, required=True, help="limit for a first token, in seconds")
     parser.add_argument(
         "--tpot-s", type=float, required=True, help="limit from one token to the next, in seconds"
+    )
+    parser.add_argument(
+        "--pause-s",
+        type=float,
+        default=ANY_S,
+        help="limit for the longest pause between two tokens of an answer, in seconds (any)",
     )
     parser.add_argument(
         "--share", type=float, default=0.9, help="of the requests, that each limit holds for (0.9)"

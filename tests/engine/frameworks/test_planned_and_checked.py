@@ -19,7 +19,7 @@ from tests.cases import in_one_test
 
 # framework, model, GPU, how many, sequences of a step, tokens of each
 CLUSTERS = (("h100-sxm", 64, 320, 4096), ("b200", 128, 384, 8192), ("h800", 256, 768, 2048))
-DENSE = ("llama3.1-8b", "llama3.1-70b", "qwen3-32b", "mistral-small-3.2", "apertus-70b", "olmo3-32b")
+DENSE = ("llama3.1-8b", "llama3.1-70b", "qwen3-32b", "mistral-small-3.2", "devstral-2-123b", "olmo3-32b")
 EXPERTS = ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "glm-4.5-air")
 OF_2026 = ("glm-4.7-flash", "mistral-small-4", "solar-open-100b", "k-exaone-236b", "kimi-k2.5")
 BY_NAME = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "qwen3-8b", "qwen3-32b", "qwen3-30b-a3b", "deepseek-v3")
