@@ -173,7 +173,7 @@ def _exported(found: search.Plan, export: str) -> Result:
     best = found.best
     if not best.fits:
         raise ValueError(
-            f"nothing fits on {best.layout.gpus} of these GPUs, so nothing is written: the leanest layout takes "
+            f"nothing fits on {best.layout.gpus} of these GPUs, so nothing is written: the leanest takes "
             f"{units.human(best.memory_bytes['total'], 'bytes')} of "
             f"{units.human(best.memory_bytes['capacity'], 'bytes')}"
         )

@@ -101,9 +101,9 @@ def plan(
     the smallest memory are returned, and ``tied`` is 0. ``framework`` limits the search to what one can run
     ("any": to what one of them can), and counts its own program and state where the job names none:
     Megatron-LM sums gradients in fp32. ``counted`` says what was counted. ``within`` limits it to fixed or
-    limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way to recompute. With ``hsdp``, layouts with several
-    copies of the state are tried as well, each copy shared by the data-parallel ranks of one node, or of two,
-    four, and so on.
+    limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way to recompute.
+    With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared by the
+    data-parallel ranks of one node, or of two, four, and so on.
 
     Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
     a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.

@@ -38,14 +38,15 @@ def refused(prog: str, message: object) -> int:
 
 
 STATUSES = (
-    "Exit status: 0 for an answer, 2 for wrong arguments; of check, cost, plan --export and puzzle --check another "
-    "where the answer is no (their --help)."
+    "Exit status: 0 for an answer, 2 for wrong arguments or a question without one, 3 for a cost above its "
+    "budget and a check of what does not fit, 4 and 5 of a check (see its --help), 1 for a puzzle that is "
+    "not right yet."
 )
 
 
 def quantity(unit: str) -> Callable[[str], float]:
-    """What reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a unit
-    is in ``unit``."""
+    """What reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a
+    unit is in ``unit``."""
 
     def read(text: str) -> float:
         found = typed.parse(text, unit)
@@ -89,7 +90,7 @@ class Parser(argparse.ArgumentParser):
 
     commands: argparse._SubParsersAction[Parser]  # of the parser that has commands
 
-    def parse_known_args(self, args=None, namespace=None):  # noqa: ANN001, ANN201
+    def parse_known_args(self, args=None, namespace=None):
         """Look at the flags first."""
         given = sys.argv[1:] if args is None else list(args)
         known = list(self._option_string_actions)
@@ -132,7 +133,9 @@ def _add_node(parser):
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
     )
-    parser.add_argument("--nic-bytes-per-s", type=quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)")
+    parser.add_argument(
+        "--nic-bytes-per-s", type=quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)"
+    )
     parser.add_argument(
         "--oversubscription",
         type=float,
@@ -143,9 +146,7 @@ def _add_node(parser):
 
 def _add_load(parser):
     parser.add_argument("--per-s", type=float, required=True, help="requests a second")
-    parser.add_argument(
-        "--prompt", type=TOKENS, default=1024, help="median tokens of a prompt (1024)"
-    )
+    parser.add_argument("--prompt", type=TOKENS, default=1024, help="median tokens of a prompt (1024)")
     parser.add_argument("--output", type=TOKENS, default=128, help="median tokens of an answer (128)")
     parser.add_argument(
         "--prompt-spread", type=float, default=0.0, help="standard deviation of the prompt's logarithm (0)"
@@ -186,8 +187,6 @@ def _add_load(parser):
         "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(registry.servers())}"
     )
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
-
-
 
 
 def operation(text: str) -> str:

@@ -55,7 +55,11 @@ OWN = (
     Field("step_s", "… seconds of drafting them", "ms", "1 ms"),
     Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", ""),
 )
-HINTS = {"pause_s": "any", "drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
+HINTS = {
+    "pause_s": "any",
+    "drafted": "none",
+    "dollars_per_gpu_hour": "as listed",
+}  # what an empty field means
 CHOICES = {
     "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in finder.FORMATS))),
     "caches": ("Cache", (*((each, each) for each in finder.CACHES), ("", "whichever is cheaper"))),

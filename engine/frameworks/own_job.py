@@ -21,7 +21,9 @@ def own_job(name: str, job: Job, precision: str) -> Job:
         return job
     by, usual = job.software, catalog.modern()
     if by.key == DEFAULT:
-        said = {field: getattr(by, field) for field in switches() if getattr(by, field) != getattr(usual, field)}
+        said = {
+            field: getattr(by, field) for field in switches() if getattr(by, field) != getattr(usual, field)
+        }
         own = one.switches | (one.switches_in_fp8 if precision == "fp8" else {})
         by = catalog.training_software(one.program, **(own | said))
     recipe = job.recipe

@@ -153,7 +153,10 @@ def _parts(found: Plan) -> list[printing.Part]:
     figures = found.as_dict()
     told = {key: figures["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
     return [
-        {key: figures[key] for key in ("counted", "layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")},
+        {
+            key: figures[key]
+            for key in ("counted", "layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")
+        },
         above,
         layouts_table(found.rows()),
         told,

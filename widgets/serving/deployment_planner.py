@@ -42,7 +42,13 @@ PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 DECADES = 2.5  # of the picture's height
-BOUNDS = ["the first token", "the time of a token", "the longest pause", "the load itself", "the smallest of its kind"]
+BOUNDS = [
+    "the first token",
+    "the time of a token",
+    "the longest pause",
+    "the load itself",
+    "the smallest of its kind",
+]
 LESS = [f"One less misses {bound}." for bound in BOUNDS[:4]] + ["There is no smaller one of its kind."]
 LOAD = ("rate", "prompt", "answer", "spread", "prefix", "model", "gpu", "weights")
 ANY_S = 20.0  # a limit that everything keeps

@@ -360,11 +360,7 @@ def _choice(
             (Plans(*(column[kind] for column in plans)), units),
         ]
     )
-    known = (
-        places.tolist(),
-        fewest.tolist(),
-        sureness(at_fewest, tpot_s).tolist(),
-    )
+    known = (places.tolist(), fewest.tolist(), sureness(at_fewest, tpot_s).tolist())
     best = cheapest_of(*known)
     these = np.array(best)
     chosen = Plans(*(column[these] for column in plans))  # unused where a kind has no plan

@@ -209,11 +209,13 @@ def too_slow(running: Real, each_s: Real, sent_s: Real, unit: Unit, ask: Asked, 
 
 
 @elementwise
-def longest_pause_s(running: Real, each_s: Real, sent_s: Real, unit: Unit, ask: Asked, tables: Tables) -> Real:
+def longest_pause_s(
+    running: Real, each_s: Real, sent_s: Real, unit: Unit, ask: Asked, tables: Tables
+) -> Real:
     """Seconds of the longest pause that most answers see, about: a step with as many tokens of prompts as may
-    come together, at the end of a prompt, where each attends to most; while a long step runs, more prompts come for
-    the next. Behind a pool for prompts it is the
-    second token that is late: its cache is sent, and a step is under way when it arrives."""
+    come together, at the end of a prompt, where each attends to most; while a long step runs, more prompts
+    come for the next. Behind a pool for prompts it is the second token that is late: its cache is sent, and a
+    step is under way when it arrives."""
     room = np.maximum(1.0, unit.budget - running * unit.width)
     beside_s, full_s = running * unit.cached_s + unit.draft_s, each_s
     for _ in range(LONGER):

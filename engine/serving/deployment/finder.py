@@ -611,9 +611,9 @@ def _refuse(model: Model, at: Machine, forms: Forms, plans: Plans) -> None:
     more = ", pause_s" if limits.pause_s < ANY_S else ""
     got = f"{limits.ttft_s:g} and {limits.tpot_s:g}{f' and {limits.pause_s:g}' if more else ''}"
     raise ValueError(
-        f"ttft_s and tpot_s{more} must be met together, which no number of {at.gpu.key} does for {model.key}, "
-        f"got {got}: a deployment that meets one misses the other; two pools, or either limit looser, would "
-        "help"
+        f"ttft_s and tpot_s{more} must be met together, which no number of {at.gpu.key} does for "
+        f"{model.key}, got {got}: a deployment that meets one misses the other; two pools, or either limit "
+        "looser, would help"
     )
 
 

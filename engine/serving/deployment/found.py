@@ -55,7 +55,9 @@ class Deployment(printing.Printed):
     running: float  # answers that are written at once in each such batch, on average
     answer: float  # mean tokens of an answer
     dollars_per_gpu_hour: float
-    binding: str  # missed with a replica less: "ttft_s", "tpot_s", "pause_s", "capacity"; "smallest" if nothing is
+    binding: (
+        str  # missed with a replica less: "ttft_s", "tpot_s", "pause_s", "capacity"; "smallest" if nothing is
+    )
     extrapolates: tuple[str, ...]
     dearer_by: float = 0.0  # share by which it costs more than the cheapest
     front: Replica | None = None  # a replica that only prefills, if it is of another kind

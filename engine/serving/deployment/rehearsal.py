@@ -91,9 +91,9 @@ def hits(load: Load, requests: int, seed: int) -> list[int] | None:
 
 
 def missed(felt: Measured, limits: Limits, slack: float = 1.0) -> str:
-    """The name of the limit that is missed by more than the factor ``slack``; empty if all are met. With a limit on
-    pauses the share is that of requests that keep every promise (goodput), and where too few do, the limit is
-    named that is the nearest."""
+    """The name of the limit that is missed by more than the factor ``slack``; empty if all are met. With a
+    limit on pauses the share is that of requests that keep every promise (goodput), and where too few do, the
+    limit is named that is the nearest."""
     if felt.ttft_s > slack * limits.ttft_s:
         return "ttft_s"
     if felt.tpot_s > slack * limits.tpot_s:

@@ -22,7 +22,15 @@ CLUSTERS = (("h100-sxm", 64, 320, 4096), ("b200", 128, 384, 8192), ("h800", 256,
 DENSE = ("llama3.1-8b", "llama3.1-70b", "qwen3-32b", "mistral-small-3.2", "devstral-2-123b", "olmo3-32b")
 EXPERTS = ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "glm-4.5-air")
 OF_2026 = ("glm-4.7-flash", "mistral-small-4", "solar-open-100b", "k-exaone-236b", "kimi-k2.5")
-BY_NAME = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "qwen3-8b", "qwen3-32b", "qwen3-30b-a3b", "deepseek-v3")
+BY_NAME = (
+    "llama3.1-8b",
+    "llama3.1-70b",
+    "llama3.1-405b",
+    "qwen3-8b",
+    "qwen3-32b",
+    "qwen3-30b-a3b",
+    "deepseek-v3",
+)
 WITH_CONFIG = {
     "llama2-7b": ("llama", 32, 4096, 32, 32, 11008, 32000, 10000.0, 1e-5),
     "llama3.1-8b": ("llama", 32, 4096, 32, 8, 14336, 128256, 500000.0, 1e-5),
@@ -44,10 +52,8 @@ MATRIX = [
 
 def config(model: str) -> str:
     """A config.json with what shapes the model."""
-    names = (
-        "num_hidden_layers hidden_size num_attention_heads num_key_value_heads intermediate_size vocab_size "
-        "rope_theta rms_norm_eps"
-    ).split()
+    names = ["num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads"]
+    names += ["intermediate_size", "vocab_size", "rope_theta", "rms_norm_eps"]
     kind, *sizes = WITH_CONFIG[model]
     pairs = ", ".join(f'"{name}": {size}' for name, size in zip(names, sizes, strict=True))
     return f'{{"model_type": "{kind}", {pairs}}}'
@@ -59,7 +65,11 @@ def texts(framework: str, one: Launch) -> dict[str, str]:
     if framework == "deepspeed":
         run = planned.run_of(one, one.layout)
         arguments = hugging_face.training_arguments(run)
-        return {"ds.json": deepspeed.written(run), "args.yaml": arguments, "config.json": config(one.model.key)}
+        return {
+            "ds.json": deepspeed.written(run),
+            "args.yaml": arguments,
+            "config.json": config(one.model.key),
+        }
     name = "train.toml" if framework in ("torchtitan", "fsdp2") else "train.sh"
     return {name: planned.written(one, one.layout)}
 
@@ -73,7 +83,9 @@ def test_the_matrix_is_large_and_has_models_of_this_year():
 def test_what_is_planned_is_what_the_checker_reads(framework):
     rows, refused, apart = [row for row in MATRIX if row[0] == framework], [], []
     for _, model, gpu, gpus, batch, seq in rows:
-        found = engine.plan(model, gpu, Job(batch, seq), gpus, top=1, framework=frameworks()[framework].can.key)
+        found = engine.plan(
+            model, gpu, Job(batch, seq), gpus, top=1, framework=frameworks()[framework].can.key
+        )
         best = found.best
         job = best.job if framework != "bridge" else own_job("bridge", Job(batch, seq), "bf16")
         one = Launch(framework, best.model, gpus, "bf16", job=job, layout=best.layout)
@@ -88,7 +100,9 @@ def test_what_is_planned_is_what_the_checker_reads(framework):
             or report.fits != best.fits
             or report.estimate.step_s != pytest.approx(best.step_s, rel=1e-12)
         ):
-            apart.append((model, gpu, best.layout, report.estimate.layout, ours, report.parts, report.verdict))
+            apart.append(
+                (model, gpu, best.layout, report.estimate.layout, ours, report.parts, report.verdict)
+            )
     assert not refused and not apart
 
 

@@ -34,7 +34,13 @@ def fleet_of(one) -> Fleet:
     units = math.gcd(one.prefill_replicas, one.decode_replicas)
     return Fleet(
         *(writes.costs, units, one.prefill_replicas // units, one.decode_replicas // units),
-        *(one.chunk, one.largest_batch, min(writes.wire_bytes_per_s, reads.wire_bytes_per_s), None, reads.costs),
+        *(
+            one.chunk,
+            one.largest_batch,
+            min(writes.wire_bytes_per_s, reads.wire_bytes_per_s),
+            None,
+            reads.costs,
+        ),
     )
 
 
@@ -71,7 +77,7 @@ def test_goodput_is_the_share_of_requests_that_kept_every_promise(first, token, 
     fleet = fleet_of(best(Limits(1.0, 0.05)))
     felt = rehearsal.run(fleet, OPENING, limits, 2000)
     each = [
-        rehearsal.run(fleet, OPENING, replace(limits, **{name: 1e9 for name in others}), 2000).kept
+        rehearsal.run(fleet, OPENING, replace(limits, **dict.fromkeys(others, 1000000000.0)), 2000).kept
         for others in (("ttft_s", "tpot_s"), ("ttft_s", "pause_s"), ("tpot_s", "pause_s"))
     ]
     assert max(0.0, sum(each) - 2.0) - 1e-9 <= felt.kept <= min(each) + 1e-9
