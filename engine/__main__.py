@@ -39,6 +39,7 @@ from engine.launch.verdict import STATUSES
 from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
+from engine.serving.deployment.load import ANY_S
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
@@ -217,13 +218,14 @@ def run_deploy(args: Namespace) -> Result:
     load = Load(
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
+    pause_s = ANY_S if args.pause_s is None else args.pause_s
     drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
     with Bar("Searching"):
         found = api.deploy(
             _model(args),
             at,
             load,
-            Limits(args.ttft_s, args.tpot_s, args.share, args.pause_s),
+            Limits(args.ttft_s, args.tpot_s, args.share, pause_s),
             gpus=args.gpus,
             formats=args.formats,
             caches=args.caches,

@@ -18,7 +18,6 @@ from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment.finder import CACHES, FORMATS
-from engine.serving.deployment.load import ANY_S
 from engine.step.layout import PRECISIONS
 
 LONGEST_MESSAGE = 1000  # characters
@@ -99,7 +98,7 @@ class Parser(argparse.ArgumentParser):
                 if word == "--":
                     break
                 flag = word.split("=")[0]
-                if word.startswith("--") and flag not in known:
+                if word.startswith("--") and " " not in flag and flag not in known:
                     self.error(f"there is no flag {flag}{near_flag(flag, known)}")
         return super().parse_known_args(args, namespace)
 
@@ -162,7 +161,6 @@ def _add_load(parser):
     parser.add_argument(
         "--pause-s",
         type=SECONDS,
-        default=ANY_S,
         help="limit for the longest pause between two tokens of an answer, in seconds (any)",
     )
     parser.add_argument(
