@@ -74,7 +74,7 @@ EXAMPLES = {
 }
 
 
-SECONDS, TOKENS = quantity("s"), length
+_SECONDS = quantity("s")
 
 
 def near_flag(word: str, known: Sequence[str]) -> str:
@@ -145,8 +145,8 @@ def _add_node(parser):
 
 def _add_load(parser):
     parser.add_argument("--per-s", type=float, required=True, help="requests a second")
-    parser.add_argument("--prompt", type=TOKENS, default=1024, help="median tokens of a prompt (1024)")
-    parser.add_argument("--output", type=TOKENS, default=128, help="median tokens of an answer (128)")
+    parser.add_argument("--prompt", type=length, default=1024, help="median tokens of a prompt (1024)")
+    parser.add_argument("--output", type=length, default=128, help="median tokens of an answer (128)")
     parser.add_argument(
         "--prompt-spread", type=float, default=0.0, help="standard deviation of the prompt's logarithm (0)"
     )
@@ -154,13 +154,13 @@ def _add_load(parser):
     parser.add_argument(
         "--prefix-share", type=float, default=0.0, help="of each prompt, what a prefix cache holds (0)"
     )
-    parser.add_argument("--ttft-s", type=SECONDS, required=True, help="limit for a first token, in seconds")
+    parser.add_argument("--ttft-s", type=_SECONDS, required=True, help="limit for a first token, in seconds")
     parser.add_argument(
-        "--tpot-s", type=SECONDS, required=True, help="limit from one token to the next, in seconds"
+        "--tpot-s", type=_SECONDS, required=True, help="limit from one token to the next, in seconds"
     )
     parser.add_argument(
         "--pause-s",
-        type=SECONDS,
+        type=_SECONDS,
         help="limit for the longest pause between two tokens of an answer, in seconds (any)",
     )
     parser.add_argument(
@@ -178,7 +178,7 @@ def _add_load(parser):
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
     parser.add_argument("--accepted", type=float, default=0.7, help="how often a draft is kept (0.7)")
-    parser.add_argument("--draft-s", type=SECONDS, default=0.0, help="seconds of drafting in each step (0)")
+    parser.add_argument("--draft-s", type=_SECONDS, default=0.0, help="seconds of drafting in each step (0)")
     parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
     parser.add_argument(
@@ -200,7 +200,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _add_job(parser):
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--global-batch", type=int, required=True, help="sequences per step")
-    parser.add_argument("--seq", type=TOKENS, required=True, help="tokens per sequence, as 8192 or 8k")
+    parser.add_argument("--seq", type=length, required=True, help="tokens per sequence, as 8192 or 8k")
     parser.add_argument(
         "--recipe", help="recipe of the training state (bf16-adam; with --framework that framework's own)"
     )
@@ -348,8 +348,8 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--pp", type=int, default=1, help="pipeline stages (1)")
     sub.add_argument("--dp", type=int, default=1, help="groups of GPUs that share a mixture's experts (1)")
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
-    sub.add_argument("--prompt", type=TOKENS, default=1024, help="prompt tokens per request (1024)")
-    sub.add_argument("--output", type=TOKENS, default=128, help="output tokens per request (128)")
+    sub.add_argument("--prompt", type=length, default=1024, help="prompt tokens per request (1024)")
+    sub.add_argument("--output", type=length, default=128, help="output tokens per request (128)")
     sub.add_argument(
         "--weight-precision", help="format of the stored weights, if not --precision (int4, int8, fp8, …)"
     )
@@ -394,12 +394,12 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--per-node", type=int, help="ranks on each node (as many as a node holds)")
     sub = command("goodput", "what failures leave of a long run")
     sub.add_argument("--gpus", type=int, required=True)
-    sub.add_argument("--checkpoint-s", type=SECONDS, default=60.0, help="time to write a checkpoint (60)")
+    sub.add_argument("--checkpoint-s", type=_SECONDS, default=60.0, help="time to write a checkpoint (60)")
     sub.add_argument(
-        "--restart-s", type=SECONDS, default=600.0, help="time from a failure to the next step (600)"
+        "--restart-s", type=_SECONDS, default=600.0, help="time from a failure to the next step (600)"
     )
     sub.add_argument("--failures-per-gpu-year", type=float, help="failure rate (Llama 3's: 0.17)")
-    sub.add_argument("--interval-s", type=SECONDS, help="time between checkpoints (Young's optimum)")
+    sub.add_argument("--interval-s", type=_SECONDS, help="time between checkpoints (Young's optimum)")
     sub = command("cost", "what a run costs, and whether the budget allows it")
     sub.add_argument("--gpu", required=True)
     sub.add_argument("--gpus", type=int, default=1, help="how many (1)")
