@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from engine import api, catalog, puzzles
 from engine.arguments import layout_flags, one_line, parser, refused
-from engine.base import printing, units
+from engine.base import check, printing, units
 from engine.base.bar import Bar
 from engine.catalog import entries, models
 from engine.catalog.hardware import Gpu
@@ -34,11 +34,14 @@ from engine.catalog.models import Model
 from engine.catalog.software import DEFAULT, change
 from engine.exam import sheet
 from engine.frameworks import able
-from engine.launch import cluster_profile, commands, over_a_step, shown
+from engine.frameworks.described import Launch
+from engine.frameworks.registry import trainers
+from engine.launch import cluster_profile, commands, over_a_step, planned, shown
 from engine.launch.verdict import STATUSES
 from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
+from engine.serving.deployment.load import ANY_S
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
@@ -58,6 +61,7 @@ class Result(NamedTuple):
     data: dict | list  # for --json
     parts: Sequence[printing.Part]  # what is printed otherwise
     rows: Sequence[dict] = ()  # for --csv, where the command has rows
+    script: str = ""  # what alone goes to standard output, with the rest on standard error
 
 
 def of(
@@ -94,7 +98,7 @@ def _job(args: Namespace) -> Job:
         changes.setdefault("attention", "scores")
     by = catalog.training_software(args.software or DEFAULT, **changes)
     seen = Pictures(args.pictures, args.pixels, args.train_tower) if args.pictures else None
-    recipe = catalog.recipe(args.recipe)
+    recipe = catalog.recipe(args.recipe) if args.recipe else None
     return Job(args.global_batch, args.seq, recipe, by, args.imbalance, args.mtp, pictures=seen)
 
 
@@ -154,8 +158,12 @@ def _constraints(args: Namespace) -> Constraints:
 def run_plan(args: Namespace) -> Result:
     """``plan``: the fastest layouts of a job, and with ``--beside`` one of the reader's own."""
     within = _constraints(args)
-    asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
+    export = args.export or ""
+    framework = _can(export) if export else args.framework or ""
+    asked = {"top": args.top, "within": within, "hsdp": args.hsdp, "framework": framework}
     found = api.plan(_model(args), _machine(args, args.precision), _job(args), args.gpus, **asked)
+    if export:
+        return _exported(found, export)
     more: dict = {} if within == FREE else {"within": str(within)}
     above = [f"Only {name}." for name in more.values()]
     best = found.best
@@ -167,6 +175,28 @@ def run_plan(args: Namespace) -> Result:
     compared = _beside(mine, best)
     below += ["Yours beside the fastest:", *printing.parts(mine), compared]
     return of(found, {**more, "beside": mine.as_dict() | compared}, above, below)
+
+
+def _can(export: str) -> str:
+    """The key of what a framework can run, of one whose files are written."""
+    known = {key: each for key, each in trainers().items() if each.can is not None}
+    check.one_of(tuple(known), export=export)
+    return known[export].can.key  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def _exported(found: search.Plan, export: str) -> Result:
+    """The fastest layout in a framework's words, and nothing else, for a file; the table goes to standard
+    error. Where nothing fits, there is nothing to write."""
+    best = found.best
+    if not best.fits:
+        raise ValueError(
+            f"nothing fits on {best.layout.gpus} of these GPUs, so nothing is written: the leanest takes "
+            f"{units.human(best.memory_bytes['total'], 'bytes')} of "
+            f"{units.human(best.memory_bytes['capacity'], 'bytes')}"
+        )
+    one = Launch(export, best.model, best.layout.gpus, best.at.precision, job=best.job, layout=best.layout)
+    text = planned.written(one, best.layout)
+    return of(found, {"exported": text})._replace(script=text)
 
 
 def _beside(mine: Estimate, best: Estimate) -> dict:
@@ -204,13 +234,14 @@ def run_deploy(args: Namespace) -> Result:
     load = Load(
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
+    pause_s = ANY_S if args.pause_s is None else args.pause_s
     drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
     with Bar("Searching"):
         found = api.deploy(
             _model(args),
             at,
             load,
-            Limits(args.ttft_s, args.tpot_s, args.share),
+            Limits(args.ttft_s, args.tpot_s, args.share, pause_s),
             gpus=args.gpus,
             formats=args.formats,
             caches=args.caches,
@@ -225,7 +256,7 @@ def run_deploy(args: Namespace) -> Result:
     if not 1 <= args.row <= len(rows):
         raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
     written = commands.commands(rows[args.row - 1], args.export)
-    return of(found, {"commands": written}, below=["", *written.splitlines()])
+    return of(found, {"commands": written})._replace(script=written)
 
 
 def _texts(paths: list[str]) -> dict[str, str]:
@@ -574,7 +605,11 @@ def answered(args: Namespace, prog: str) -> int:
         return refused(prog, f"arguments must give finite results, not {error}")
     except ValueError as error:
         return refused(prog, error)
-    printed(_form(args, found))
+    if found.script and not args.json and not getattr(args, "csv", False):
+        print(printing.text(found.parts, _width()), file=sys.stderr)
+        printed(found.script.rstrip("\n"))
+    else:
+        printed(_form(args, found))
     result = found.data
     if isinstance(result, dict) and result.get("within_budget") is False:
         print(_refused(result), file=sys.stderr)

@@ -24,6 +24,7 @@ from engine.catalog.recipes import Recipe as Recipe
 from engine.catalog.software import ServingSoftware
 from engine.catalog.software import TrainingSoftware as TrainingSoftware
 from engine.frameworks import able
+from engine.frameworks.own_job import own_job
 from engine.launch import cluster_profile, compared, logs, verdict
 from engine.launch import shown as shown  # by which a report prints
 from engine.launch.cluster_profile import OwnRuns
@@ -100,10 +101,11 @@ def plan(
     Every legal tensor × pipeline × context × expert split is tried with every micro-batch, recomputation,
     ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, those with
     the smallest memory are returned, and ``tied`` is 0. ``framework`` limits the search to what one can run
-    ("any": to what one of them can), and ``within`` to fixed or limited axes, to some ZeRO stages and
-    schedules, to so many chunks a stage, or to one way to recompute. With ``hsdp``, layouts with several
-    copies of the state are tried as well, each copy shared by the data-parallel ranks of one node, or of two,
-    four, and so on.
+    ("any": to what one of them can), and counts its own program and state where the job names none:
+    Megatron-LM sums gradients in fp32. ``counted`` says what was counted. ``within`` limits it to fixed or
+    limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way to recompute.
+    With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared by the
+    data-parallel ranks of one node, or of two, four, and so on.
 
     Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
     a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
@@ -123,7 +125,9 @@ def plan(
     limits = FREE if within is None else within
     _require(Constraints, within=limits)
     limits = replace(limits, able=able(framework)) if framework else limits
-    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits, hsdp=hsdp)
+    at = _as_machine(machine)
+    job = own_job(framework, job, at.precision)
+    return search.plan(_as_model(model), at, job, gpus, top, within=limits, hsdp=hsdp)
 
 
 @answers

@@ -4,10 +4,13 @@ commands, and ``system-ml`` (course/command.py) some more."""
 from __future__ import annotations
 
 import argparse
+import difflib
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from engine.base import typed
 from engine.catalog.software import DEFAULT, switches
 from engine.frameworks import registry
 from engine.mechanism.collectives import OPERATIONS
@@ -33,10 +36,71 @@ def refused(prog: str, message: object) -> int:
     return BAD_INPUT
 
 
+STATUSES = (
+    "Exit status: 0 for an answer, 2 for wrong arguments or a question without one, 3 for a cost above its "
+    "budget and a check of what does not fit, 4 and 5 of a check (see its --help), 1 for a puzzle that is "
+    "not right yet."
+)
+
+
+def quantity(unit: str) -> Callable[[str], float]:
+    """What reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a
+    unit is in ``unit``."""
+
+    def read(text: str) -> float:
+        found = typed.parse(text, unit)
+        if found.value is None:
+            raise argparse.ArgumentTypeError(f"must be a number, such as {EXAMPLES[unit]}; got {text!r}")
+        return found.value / typed.alone(unit) if unit == "h" else found.value
+
+    return read
+
+
+def length(text: str) -> int:
+    """Tokens of a sequence: 8192, 8,192 or 8k, which are as many."""
+    whole, kilo = (text[:-1], 1024) if text[-1:] in "kK" and len(text) > 1 else (text, 1)
+    found = typed.parse(whole, "tokens")
+    if found.value is None or found.value * kilo != round(found.value * kilo):
+        raise argparse.ArgumentTypeError(f"must be a whole number, such as 8192 or 8k; got {text!r}")
+    return round(found.value * kilo)
+
+
+EXAMPLES = {
+    "s": "90, 50ms or 2h",
+    "B": "1e9, 512MB or 1GiB",
+    "B/s": "50e9, 50GB/s or 400 Gb/s",
+    "tokens": "15e12 or 15T",
+    "h": "422, '17.6 days' or '2 weeks'",
+}
+
+
+_SECONDS = quantity("s")
+
+
+def near_flag(word: str, known: Sequence[str]) -> str:
+    """What a misspelt flag may have meant, in words."""
+    close = difflib.get_close_matches(word.split("=")[0], known, 1, 0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that answers a bad argument with one line instead of the whole usage."""
+    """A parser that answers a bad argument with one line instead of the whole usage: a flag that nobody knows
+    before one that is missing, with what is near it."""
 
     commands: argparse._SubParsersAction[Parser]  # of the parser that has commands
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Look at the flags first."""
+        given = sys.argv[1:] if args is None else list(args)
+        known = list(self._option_string_actions)
+        if not hasattr(self, "commands"):
+            for word in given:
+                if word == "--":
+                    break
+                flag = word.split("=")[0]
+                if word.startswith("--") and " " not in flag and flag not in known:
+                    self.error(f"there is no flag {flag}{near_flag(flag, known)}")
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print the line and exit."""
@@ -68,7 +132,9 @@ def _add_node(parser):
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
     )
-    parser.add_argument("--nic-bytes-per-s", type=float, help="bandwidth one way and per GPU (its usual NIC)")
+    parser.add_argument(
+        "--nic-bytes-per-s", type=quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)"
+    )
     parser.add_argument(
         "--oversubscription",
         type=float,
@@ -85,8 +151,8 @@ def _add_profile(parser):
 
 def _add_load(parser):
     parser.add_argument("--per-s", type=float, required=True, help="requests a second")
-    parser.add_argument("--prompt", type=int, default=1024, help="median tokens of a prompt (1024)")
-    parser.add_argument("--output", type=int, default=128, help="median tokens of an answer (128)")
+    parser.add_argument("--prompt", type=length, default=1024, help="median tokens of a prompt (1024)")
+    parser.add_argument("--output", type=length, default=128, help="median tokens of an answer (128)")
     parser.add_argument(
         "--prompt-spread", type=float, default=0.0, help="standard deviation of the prompt's logarithm (0)"
     )
@@ -94,9 +160,14 @@ def _add_load(parser):
     parser.add_argument(
         "--prefix-share", type=float, default=0.0, help="of each prompt, what a prefix cache holds (0)"
     )
-    parser.add_argument("--ttft-s", type=float, required=True, help="limit for a first token, in seconds")
+    parser.add_argument("--ttft-s", type=_SECONDS, required=True, help="limit for a first token, in seconds")
     parser.add_argument(
-        "--tpot-s", type=float, required=True, help="limit from one token to the next, in seconds"
+        "--tpot-s", type=_SECONDS, required=True, help="limit from one token to the next, in seconds"
+    )
+    parser.add_argument(
+        "--pause-s",
+        type=_SECONDS,
+        help="limit for the longest pause between two tokens of an answer, in seconds (any)",
     )
     parser.add_argument(
         "--share", type=float, default=0.9, help="of the requests, that each limit holds for (0.9)"
@@ -116,13 +187,19 @@ def _add_load(parser):
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
     parser.add_argument("--accepted", type=float, default=0.7, help="how often a draft is kept (0.7)")
-    parser.add_argument("--draft-s", type=float, default=0.0, help="seconds of drafting in each step (0)")
+    parser.add_argument("--draft-s", type=_SECONDS, default=0.0, help="seconds of drafting in each step (0)")
     parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
     parser.add_argument(
         "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(registry.servers())}"
     )
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
+
+
+def operation(text: str) -> str:
+    """A collective as people write it: allreduce, all-reduce, AllReduce."""
+    plain = text.lower().replace("-", "").replace("_", "").replace(" ", "")
+    return next((each for each in OPERATIONS if each.replace("_", "") == plain), text)
 
 
 def several_words(text: str) -> tuple[str, ...]:
@@ -133,8 +210,10 @@ def several_words(text: str) -> tuple[str, ...]:
 def _add_job(parser):
     parser.add_argument("--gpus", type=int, required=True)
     parser.add_argument("--global-batch", type=int, required=True, help="sequences per step")
-    parser.add_argument("--seq", type=int, required=True, help="tokens per sequence")
-    parser.add_argument("--recipe", default="bf16-adam", help="recipe of the training state (bf16-adam)")
+    parser.add_argument("--seq", type=length, required=True, help="tokens per sequence, as 8192 or 8k")
+    parser.add_argument(
+        "--recipe", help="recipe of the training state (bf16-adam; with --framework that framework's own)"
+    )
     parser.add_argument(
         "--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean (1.1)"
     )
@@ -228,6 +307,14 @@ def _add_constraints(parser):
     limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")
     limits.add_argument("--hsdp", action="store_true", help="try several copies of the state (HSDP) as well")
     limits.add_argument(
+        "--export",
+        metavar="FRAMEWORK",
+        help=(
+            "plan for it, and print the fastest layout in its words alone; the table goes to standard error: "
+            f"{', '.join(key for key, each in registry.trainers().items() if each.can)}"
+        ),
+    )
+    limits.add_argument(
         "--beside",
         metavar="LAYOUT",
         help='a layout of yours in estimate\'s flags, as in "--tp 8 --pp 4", and what it loses by',
@@ -243,7 +330,7 @@ def layout_flags(text: str) -> argparse.Namespace:
 
 def parser(description: str, prog: str = "python -m engine") -> Parser:
     """The commands and their flags."""
-    top = Parser(prog=prog, description=description)
+    top = Parser(prog=prog, description=description, epilog=STATUSES)
     top.commands = top.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
 
     def command(name, text, *groups, rows=""):
@@ -281,8 +368,8 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--pp", type=int, default=1, help="pipeline stages (1)")
     sub.add_argument("--dp", type=int, default=1, help="groups of GPUs that share a mixture's experts (1)")
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
-    sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
-    sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")
+    sub.add_argument("--prompt", type=length, default=1024, help="prompt tokens per request (1024)")
+    sub.add_argument("--output", type=length, default=128, help="output tokens per request (128)")
     sub.add_argument(
         "--weight-precision", help="format of the stored weights, if not --precision (int4, int8, fp8, …)"
     )
@@ -340,17 +427,20 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         "--into", metavar="TOML", help="add the run to this profile, which --profile takes into account"
     )
     sub = command("collective", "time and bandwidth of one collective operation", _add_machine)
-    sub.add_argument("--op", required=True, help=", ".join(OPERATIONS))
+    sub.add_argument(
+        "--op", required=True, type=operation, help=f"{', '.join(OPERATIONS)}; allreduce and all-reduce, too"
+    )
     sub.add_argument("--ranks", type=int, required=True)
-    sub.add_argument("--bytes", type=float, required=True, help="size of the whole buffer")
+    sub.add_argument("--bytes", type=quantity("B"), required=True, help="size of the whole buffer, as 1GiB")
     sub.add_argument("--per-node", type=int, help="ranks on each node (as many as a node holds)")
     sub = command("goodput", "what failures leave of a long run")
     sub.add_argument("--gpus", type=int, required=True)
-    sub.add_argument("--checkpoint-s", type=float, default=60.0, help="time to write a checkpoint (60)")
+    sub.add_argument("--checkpoint-s", type=_SECONDS, default=60.0, help="time to write a checkpoint (60)")
     sub.add_argument(
-        "--restart-s", type=float, default=600.0, help="time from a failure to the next step (600)"
+        "--restart-s", type=_SECONDS, default=600.0, help="time from a failure to the next step (600)"
     )
     sub.add_argument("--failures-per-gpu-year", type=float, help="failure rate (Llama 3's: 0.17)")
+    sub.add_argument("--interval-s", type=_SECONDS, help="time between checkpoints (Young's optimum)")
     sub.add_argument("--interval-s", type=float, help="time between checkpoints (Young's optimum)")
     sub = command("exam", "a sheet of questions drawn from a number, and its key")
     sub.add_argument("--seed", type=int, required=True, help="the number; the same gives the same sheet")
@@ -359,9 +449,13 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub = command("cost", "what a run costs, and whether the budget allows it")
     sub.add_argument("--gpu", required=True)
     sub.add_argument("--gpus", type=int, default=1, help="how many (1)")
-    sub.add_argument("--hours", type=float, help="duration of the run; or give --model and --tokens")
+    sub.add_argument(
+        "--hours",
+        type=quantity("h"),
+        help="duration of the run, as 422 or '17.6 days'; or give --model and --tokens",
+    )
     sub.add_argument("--model", help="a key of the catalogue")
-    sub.add_argument("--tokens", type=float, help="tokens that the model is trained on")
+    sub.add_argument("--tokens", type=quantity("tokens"), help="tokens, as 15T, that the model is trained on")
     sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
     sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     sub.add_argument(

@@ -45,6 +45,7 @@ FIELDS = (
     Field("prefix_share", "Share of a prompt that a prefix cache holds", "%", "0 %"),
     Field("ttft_s", "First token within", "s", "1 s"),
     Field("tpot_s", "Each further token within", "ms", "50 ms"),
+    Field("pause_s", "No pause longer than", "ms", ""),
     Field("share", "… for this share of the requests", "%", "90 %"),
 )
 # the fields that may stay empty, which means: no drafts, and the listed price
@@ -54,7 +55,11 @@ OWN = (
     Field("step_s", "… seconds of drafting them", "ms", "1 ms"),
     Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", ""),
 )
-HINTS = {"drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
+HINTS = {
+    "pause_s": "any",
+    "drafted": "none",
+    "dollars_per_gpu_hour": "as listed",
+}  # what an empty field means
 CHOICES = {
     "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in finder.FORMATS))),
     "caches": ("Cache", (*((each, each) for each in finder.CACHES), ("", "whichever is cheaper"))),
@@ -85,7 +90,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="deploy-fields">
 <label>Model <select name="model">{% for key, name in models %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 <label>GPU <select name="gpu">{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
-{% for field in fields %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"></label>
+{% for field in fields %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"{% if field.name in hints %} placeholder="{{ hints[field.name] }}"{% endif %}></label>
 {% endfor %}</div>
 <details class="deploy-more" data-more><summary>Formats, pools, drafts and your price</summary>
 <div class="deploy-fields">

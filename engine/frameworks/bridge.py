@@ -208,6 +208,10 @@ class Bridge(Framework):
     lightens = (UNKNOWN,)
     tried = megatron.MOVES
     can = megatron.CAN
+    program = "megatron-core"
+    switches = megatron.OVERLAPPED
+    switches_in_fp8 = megatron.NARROW
+    recipe_key = "bf16-adam-fp32-grads"
     new_keys = (Where.OVERRIDE,)
     keeps_gradients = True
 

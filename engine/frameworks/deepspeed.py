@@ -115,6 +115,7 @@ class Deepspeed(Framework):
     fields = FIELDS
     unmodelled = UNMODELLED
     can = CAN
+    program = "trainer"
 
     def write(self, what: Any, words: Any = Words, said: tuple[Setting, ...] = (), name: str = "") -> str:
         """The JSON."""

@@ -114,6 +114,10 @@ class Framework(Protocol):
     unmodelled: dict[str, str] = {}  # keys that change memory or time -> what is not modelled of that
     lightens: tuple[str, ...] = ()  # of what is not modelled, what may make the weights on a GPU less
     can: Ability | None = None  # what it runs of the layouts that the search lists, if any
+    program: str = ""  # the catalogue's entry that its launches start from, where a plan is made for it …
+    switches: dict[str, Any] = {}  # … what is written for it sets otherwise
+    switches_in_fp8: dict[str, Any] = {}
+    recipe_key: str = "bf16-adam"  # … and the state that this trains in 16 bits with
     calls: dict[str, str] = {}  # what a program calls -> what its arguments' keys have before them here
     separator: str = "_"  # between the words of a key in a command
     images: tuple[str, ...] = ()  # images whose own program starts it, by name or ``name:tag`` …

@@ -20,6 +20,8 @@ class Fsdp2(Framework):
     place = 40
     fields = torchtitan.FIELDS
     unmodelled = torchtitan.UNMODELLED
+    program = "torchtitan"
+    switches = torchtitan.COMPILED
     can = Ability(
         "fsdp2",
         "PyTorch's fully_shard",

@@ -389,6 +389,7 @@ class HuggingFace(Framework):
     calls = CALLS
     lightens = (DISK, peft.QUANTISED)
     can = deepspeed.CAN
+    program = "trainer"
     new_keys = (Where.FLAG, Where.ARGUMENT)
     pads = True
     usual_micro = 8  # sequences of a GPU

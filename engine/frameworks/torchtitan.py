@@ -22,7 +22,7 @@ from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored,
 from engine.frameworks.writing import Line, Words, any_is_needed, given, keys_of
 from engine.mechanism import memory
 from engine.step import legality
-from engine.step.constraints import Ability
+from engine.step.constraints import EQUAL, Ability
 from engine.step.layout import Job, Layout
 
 if TYPE_CHECKING:
@@ -88,12 +88,16 @@ CAN = Ability(
     True,
     (2, 3),
     "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
-    "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values. It "
+    "parallel_dims.py: which ranks experts borrow, line 252: what a sequence is a multiple of; "
+    "models/llama3: whole heads of keys and values; torch/distributed/pipelining/schedules.py at 00722e64, "
+    "ScheduleInterleaved1F1B: equal rounds of micro-batches. It "
     "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
     "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
     counts_ends=True,
     borrows_ranks=True,
     mixes=False,
+    rounds=EQUAL,
+    row_tokens=2,
 )
 # classes of torch.distributed.pipelining that have the orders of our schedules, block by block
 TORCH_SCHEDULES = {
@@ -137,6 +141,7 @@ SECTIONS = (
     "checkpoint",
     "model",
 )
+COMPILED = {"kernels": "compiled", "loss": "fused"}  # as compile.enable has it, which what is written sets
 OF_A_COMMAND = ("training.", "parallelism.", "activation_checkpoint.", "job.")
 MOVES = {"recompute": ("none", "selective", "full"), "zero": (2, 3), "loss": ("fused",)}
 MOVES |= dict.fromkeys(("micro_batch", "tp", "pp", "cp", "ep"), ())  # by steps
@@ -396,6 +401,8 @@ class Torchtitan(Framework):
     unmodelled = UNMODELLED
     tried = MOVES
     can = CAN
+    program = "torchtitan"
+    switches = COMPILED
     degrees = ("tp", "pp", "cp", "shard", "replicate")
     new_keys = (Where.FLAG, Where.SECTION)
     expands = True  # run_train.sh sets expandable_segments:True
@@ -464,7 +471,21 @@ class Torchtitan(Framework):
                 f"ValueError: Batch size {local} must be divisible by microbatch_size {micro}.", "local_batch"
             )
         seq = max(1, d.get("seq", 2048))
+        whole = TWO * tp * cp  # ParallelDims.seq_len_divisor
+        if seq % whole:
+            d.refuse(
+                f"AssertionError: Sequence length {seq} must be divisible by the product of TP degree ({tp}) "
+                f"and 2 * CP degree ({cp}), i.e. {whole}.",
+                "seq",
+            )
         schedule, chunks = pipelined(d, shape, pp)
+        rounds = max(1, local // micro // pp)
+        if chunks > 1 and schedule == "interleaved" and local // micro % rounds:
+            d.refuse(
+                "ValueError: Interleaved 1F1B requires the number of microbatches to be a multiple of the "
+                f"number of rounds ({rounds}), but got {local // micro}.",
+                "micro_batch",
+            )
         recompute, some = checkpointed(d, shape, pp)
         ep = max(1, d.get("ep", 1)) if shape.experts else 1
         expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1

@@ -26,7 +26,7 @@ from engine.step import layout
 
 # the fields of a question beside model and gpu; every message about bad input begins with one of these names
 LOAD = ("per_s", "prompt", "output", "prompt_spread", "output_spread", "prefix_share")
-LIMITS = ("ttft_s", "tpot_s", "share")
+LIMITS = ("ttft_s", "tpot_s", "share", "pause_s")
 DRAFTS = ("drafted", "accepted", "step_s")
 FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", *DRAFTS, "dollars_per_gpu_hour")
 WHOLE = ("prompt", "output")
@@ -36,6 +36,7 @@ NAMES = [each.name for each in servers().values()]
 BINDS = {
     "ttft_s": "the time to the first token: with a replica less it is missed",
     "tpot_s": "the time of a token: with a replica less it is missed",
+    "pause_s": "the longest pause: with a replica less it is missed",
     "capacity": "what they can serve at all: with a replica less the queue grows for ever",
     "smallest": "the model itself: this is the smallest deployment of this kind",
 }
@@ -158,6 +159,9 @@ def shown(one: Deployment) -> dict[str, Any]:
     return known | {
         "ttft": units.human(one.felt.ttft_s, "seconds"),
         "tpot": units.human(one.felt.tpot_s, "seconds"),
+        "pause": units.human(one.felt.pause_s, "seconds"),
+        "pauseBand": [units.human(value, "seconds") for value in one.band_s["pause_s"]],
+        "goodput": units.human(one.felt.kept, "percent"),
         "ttftBand": [units.human(value, "seconds") for value in one.band_s["ttft_s"]],
         "tpotBand": [units.human(value, "seconds") for value in one.band_s["tpot_s"]],
         "requests": one.felt.requests,
@@ -192,7 +196,7 @@ def _asked(asked: dict) -> tuple:
     load: dict[str, Any] = {
         name: _whole(float(asked[name])) if name in WHOLE else float(asked[name]) for name in LOAD
     }
-    limits = {name: float(asked[name]) for name in LIMITS}
+    limits = {name: float(asked[name]) for name in LIMITS if asked.get(name)}
     drafts: tuple[Drafts, ...] = ()
     if asked.get("drafted"):
         drafts = (Drafts(_whole(float(asked["drafted"])), float(asked["accepted"]), float(asked["step_s"])),)

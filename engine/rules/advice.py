@@ -159,7 +159,7 @@ def _built(model: Model, job: Job, tools: Tools, layout: Layout) -> bool:
         require_legal(model, job, layout)
     except ValueError:
         return False
-    return _within(tools, None).allows(model, layout)
+    return _within(tools, None).allows(model, layout, job)
 
 
 def _hidden(found: Estimate) -> bool:

@@ -278,6 +278,7 @@ def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> ExportedRun:
         case.seq,
         tokens,
         fp8,
+        gradient_bytes=case.recipe.gradient_bytes,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.base import check
+from engine.base import check, ops
 from engine.base.types import Real, Truth
 from engine.catalog import models
 from engine.mechanism import pipeline
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from engine.catalog.models import Model
     from engine.step.step import Axes
+    from engine.step.training_job import Job
 
 COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "shard", "micro_batch")  # of a search's rows
 
@@ -44,6 +45,36 @@ class Ability:
     # where these do not cut experts; without expert ranks the tensor ranks cut them
     cuts_contexts: bool = False  # ranks that share a context may belong to different copies of the state
     mixes: bool = True  # has linear attention, state spaces, indexers (``catalog.mixers``)
+    rounds: str = ""  # an interleaved pipeline deals micro-batches out in groups of as many as it has stages,
+    # all of them FULL, or in as many groups, all of them EQUAL
+    row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
+
+
+FULL, EQUAL = "full", "equal"  # values of ``Ability.rounds``
+
+
+def deals_out(able: Ability, a: Any) -> Truth:
+    """Whether a framework can deal the micro-batches of an interleaved pipeline out to its chunks."""
+    if not able.rounds:
+        return a.pp > 0.0
+    many = a.global_batch / (a.dp * a.micro_batch)
+    groups = ops.maximum(1.0, ops.floor(many / a.pp))
+    size = a.pp if able.rounds == FULL else groups
+    return (a.chunks < 2) | (a.pp < 2) | (many % size == 0)
+
+
+def cuts_rows(able: Ability, model: Model, a: Any) -> Truth:
+    """Whether tensor ranks get the same number of tokens and of columns of each MLP; those that share an
+    expert, of its columns."""
+    whole = (a.seq % (able.row_tokens * a.tp * a.cp) == 0) & (model.ffn % a.tp == 0)
+    return whole & (model.expert_ffn % a.expert_tp == 0) & (model.shared_ffn % a.tp == 0)
+
+
+def starts(able: Ability, model: Model, a: Any) -> Truth:
+    """Whether a framework starts with the layout's batch and widths, whatever it makes of the rest."""
+    if not able.row_tokens:
+        return deals_out(able, a)
+    return deals_out(able, a) & cuts_rows(able, model, a)
 
 
 def shared_out(able: Ability, layers: Real, pp: Real, chunks: Real) -> Truth:
@@ -100,6 +131,7 @@ def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
         can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able, model.experts, a)
         can = can & (model.attention.latent | (model.kv_heads % a.tp == 0))
+        can = can & starts(able, model, a)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
@@ -186,13 +218,17 @@ class Constraints:
             some = some | runs(able, model, a, has)
         return kept & some
 
-    def allows(self, model: Model, layout: Any) -> bool:
-        """Whether one layout is within the constraints."""
+    def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
+        """Whether one layout is within the constraints; without a job nothing is asked of its batch and its
+        sequences."""
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
-        names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard")
+        names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard", "micro_batch")
         axes = SimpleNamespace(
-            chunks=float(layout.interleave), **{name: float(getattr(layout, name)) for name in names}
+            chunks=float(layout.interleave),
+            global_batch=float(job.global_batch) if job else 0.0,
+            seq=float(job.seq) if job else 0.0,
+            **{name: float(getattr(layout, name)) for name in names},
         )
         return (
             len(self.rows(model, row)) > 0

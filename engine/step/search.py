@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from engine.base import check, printing
+from engine.base import check, printing, units
 from engine.base.types import Real, Truth
 from engine.calibration import bands
 from engine.catalog import models
@@ -114,9 +114,17 @@ class Plan(printing.Printed):
     simplest: Estimate | None = None  # of those that the estimate cannot tell from the fastest
     tied: int = 1  # splits whose bands overlap that of the fastest; 0 where nothing fits
 
+    @property
+    def counted(self) -> str:
+        """The state and the program that the bytes and seconds are those of."""
+        recipe = recipe_of(self.best.job)
+        each = units.human(recipe.bytes_per_param, "count")
+        return f"{recipe.name} ({each} bytes a parameter), {self.best.job.software.name}"
+
     def as_dict(self) -> dict:
         """The plan as the command line prints it with --json."""
         return {
+            "counted": self.counted,
             "layouts": self.layouts,
             "fitting": self.fitting,
             "search_s": self.seconds,
@@ -145,7 +153,10 @@ def _parts(found: Plan) -> list[printing.Part]:
     figures = found.as_dict()
     told = {key: figures["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
     return [
-        {key: figures[key] for key in ("layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")},
+        {
+            key: figures[key]
+            for key in ("counted", "layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")
+        },
         above,
         layouts_table(found.rows()),
         told,
@@ -597,7 +608,7 @@ def plan(
         for f in sorted(close, key=lambda f: (f.split.pp, f.split.dp, f.split))
         if cuts(f.split) == fewest
         for e in plainer(estimate(model, at, job, f.layout))
-        if e.fits and within.allows(model, e.layout) and e.step_s <= first.step_s * bands.tie()
+        if e.fits and within.allows(model, e.layout, job) and e.step_s <= first.step_s * bands.tie()
     ]
     simplest = min(tied, key=effort, default=first)
     return Plan(

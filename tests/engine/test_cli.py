@@ -117,6 +117,30 @@ def test_plan_within_constraints_and_beside_a_layout_of_ones_own(capsys):
     assert mine["slower_by"] == pytest.approx(mine["step_s"] / best["step_s"] - 1.0)
 
 
+def test_what_people_type_is_read(capsys):
+    """1GiB, allreduce, 17.6 days, 8k and milliseconds; a misspelt flag is the message."""
+    asked = "collective --op {} --gpu h100-sxm --ranks 16 --bytes {} --json"
+    assert call(asked.format("allreduce", "1GiB"), capsys) == call(asked.format("all_reduce", 2**30), capsys)
+    assert answer('cost --gpu H100 --gpus 8 --hours "17.6 days"', capsys)["hours"] == pytest.approx(17.6 * 24)
+    assert answer(PLAN.replace("--seq 8192", "--seq 8k"), capsys)["best"] == answer(PLAN, capsys)["best"]
+    for line, said in (
+        ("plan --modle llama3.1-8b", "there is no flag --modle; did you mean --model?"),
+        (asked.format("all_reduce", "lots"), "must be a number, such as 1e9, 512MB or 1GiB; got 'lots'"),
+    ):
+        status, out, err = call(line, capsys)
+        assert status == 2 and not out and said in err and err.count("\n") == 1
+
+
+def test_a_plan_is_exported_as_a_file_and_only_where_it_fits(capsys):
+    status, out, err = call(f"{PLAN} --export megatron", capsys)
+    assert status == 0 and out.startswith("ARGS=(\n") and out.rstrip().endswith(")")
+    assert "fp32 gradients (18 bytes a parameter)" in err and "slower_by" not in out
+    status, out, err = call(
+        "plan --model llama3.1-405b --gpu H100 --gpus 8 --global-batch 64 --seq 8k --export megatron", capsys
+    )
+    assert status == 2 and not out and "nothing fits on 8 of these GPUs, so nothing is written" in err
+
+
 def test_plan_tries_copies_of_the_state_where_it_is_asked_to(capsys):
     one, several = answer(PLAN, capsys), answer(f"{PLAN} --hsdp", capsys)
     assert several["layouts"] > one["layouts"] and several["best"]["step_s"] <= one["best"]["step_s"]
@@ -221,7 +245,8 @@ def test_deploy_says_what_the_api_says(capsys):
 
 def test_deploy_writes_the_commands_of_a_row(capsys):
     status, out, err = call(f"{DEPLOY} --export sglang --row 2 --one-pool --formats fp8", capsys)
-    assert (status, err) == (0, "")
+    assert status == 0 and "The cheapest, and the cheapest of other kinds:" in err  # what is no script
+    assert "dollars_per_million" in err and "considered" not in out
     assert "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B" in out
     assert answer(f"{DEPLOY} --export vllm", capsys)["commands"].count("vllm serve") == 1
     for bad in ("--export vllm --row 3", "--export tgi", "--formats fp3", "--prefix-share 1"):

@@ -42,10 +42,17 @@ PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 DECADES = 2.5  # of the picture's height
-BOUNDS = ["the first token", "the time of a token", "the load itself", "the smallest of its kind"]
-LESS = [f"One less misses {bound}." for bound in BOUNDS[:3]] + ["There is no smaller one of its kind."]
+BOUNDS = [
+    "the first token",
+    "the time of a token",
+    "the longest pause",
+    "the load itself",
+    "the smallest of its kind",
+]
+LESS = [f"One less misses {bound}." for bound in BOUNDS[:4]] + ["There is no smaller one of its kind."]
 LOAD = ("rate", "prompt", "answer", "spread", "prefix", "model", "gpu", "weights")
-ASKED = ("tpot", "ttft", "share", *LOAD)
+ANY_S = 20.0  # a limit that everything keeps
+ASKED = ("tpot", "ttft", "pause", "share", *LOAD)
 
 
 class DeploymentPlanner(Widget):
@@ -65,8 +72,18 @@ class DeploymentPlanner(Widget):
     ttft = Number(
         "First token, at most", 1.0, 0.05, 20.0, family="seconds", stops=53, marks=(0.2, 0.5, 2.0), more=True
     )
+    pause = Number(
+        "Longest pause of an answer, at most",
+        ANY_S,
+        0.01,
+        ANY_S,
+        family="seconds",
+        stops=61,
+        marks=(0.025, 0.03, 0.05, 0.1),
+        more=True,
+    )
     share = Number(
-        "Share of requests that both hold for",
+        "Share of requests that each holds for",
         0.9,
         0.5,
         0.99,
@@ -199,6 +216,7 @@ class DeploymentPlanner(Widget):
             self.prefix,
             self.ttft,
             self.tpot,
+            self.pause,
             self.share,
             *self.costs(),
         )
@@ -353,6 +371,10 @@ class DeploymentPlanner(Widget):
     @readout("Chunk", help="Tokens of a step; of two pools those of prompts that are read at once", rest=True)
     def chunk(self):
         return self.known(show(self.of_best(self.found().chunk), "tokens"))
+
+    @readout("Longest pause", help="Of an answer, about: in the fullest step that it sees", rest=True)
+    def longest_pause(self):
+        return self.known(show(self.of_best(self.found().kind_pause), "seconds"))
 
     @readout("A user gets", help="On average", rest=True)
     def user(self):

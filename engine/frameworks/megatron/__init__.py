@@ -28,6 +28,7 @@ SCRIPTS = (
 )
 SIZED = {KEYS[name].replace("-", "_") for name in ("tp", "pp", "layers", "micro_batch")}
 OF_DEEPSPEED = ("tp", "pp", "micro_batch")  # what its fork sets by the same arguments
+OVERLAPPED, NARROW = {"overlaps": "data"}, {"saves_fp8": True}
 MOVES = {"recompute": ("none", "full"), "zero": (0, 1), "loss": ("fused",)}
 MOVES |= dict.fromkeys(("micro_batch", "tp", "pp", "cp", "ep", "interleave"), ())  # by steps
 
@@ -42,6 +43,10 @@ class Megatron(Framework):
     unmodelled = UNMODELLED
     tried = MOVES
     can = CAN
+    program = "megatron-core"
+    switches = OVERLAPPED
+    switches_in_fp8 = NARROW
+    recipe_key = "bf16-adam-fp32-grads"  # --bf16 sums gradients in fp32
     separator = "-"
     beside = ("hugging_face",)  # whose reader takes a DeepSpeed JSON
     keeps_gradients = True

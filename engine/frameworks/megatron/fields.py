@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from engine.frameworks.settings import ANY_TEXT, FLAG, NUMBER, TEXT, Field
 from engine.frameworks.writing import keys_of
-from engine.step.constraints import Ability
+from engine.step.constraints import FULL, Ability
 
 FIELDS = {
     "num-layers": Field("layers"),
@@ -129,6 +129,11 @@ CAN = Ability(
     True,
     (1,),
     "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
-    "interleaved 1F1B, layouts written out",
+    "interleaved 1F1B, layouts written out; megatron/core at tag core_v0.15.0: "
+    "pipeline_parallel/schedules.py line 988 (whole groups of micro-batches), "
+    "tensor_parallel/mappings.py line 174 (a sequence's rows) and layers.py lines 834 and 1146, "
+    "transformer/moe/experts.py line 162 (whole columns)",
     cuts_contexts=True,
+    rounds=FULL,
+    row_tokens=1,
 )

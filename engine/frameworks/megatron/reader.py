@@ -2,7 +2,9 @@
 
 Names, defaults and errors: NVIDIA/Megatron-LM megatron/training/arguments.py at commit 000c4ac24f61 (Core
 0.15), ``validate_args`` and the groups; num_microbatches_calculator.py and transformer_config.py for three
-errors; optimizers beside Adam and SGD at commit d98e8a64 (August 2026). With ``--deepspeed``:
+errors; at tag core_v0.15.0 pipeline_parallel/schedules.py (groups of micro-batches),
+tensor_parallel/mappings.py and layers.py (what ranks cut evenly); optimizers beside Adam and SGD at commit
+d98e8a64 (August 2026). With ``--deepspeed``:
 bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
 
 Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and layouts of
@@ -449,6 +451,41 @@ def tensor_mode(d: Draft) -> str:
     return modes[0]
 
 
+def _groups(d: Draft, job: Job, a: Layout) -> None:
+    """What an interleaved pipeline refuses of its micro-batches: any but full groups of as many as there are
+    stages."""
+    many = job.global_batch // (a.micro_batch * a.dp)
+    if a.interleave < 2 or a.pp < 2:
+        return
+    if many < a.pp:
+        d.refuse(
+            "ValueError: The number of contiguous micro-batches in a virtual pipeline stage"
+            f"should range in [PP={a.pp} , M={many}]",
+            "interleave",
+        )
+    elif many % a.pp:
+        d.refuse(
+            "RuntimeError: The remainder of M (the total micro-batches) divided by N (number of contiguous "
+            "micro-batches in a virtual pipeline stage) should be 0, or larger than or equal to the "
+            f"pipeline-parallel size, but it is {many % a.pp}. Otherwise, it introduces dependency bubbles "
+            "in the pipeline and reduces throughput.",
+            "interleave",
+        )
+
+
+def _rows(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
+    """What its tensor ranks refuse to cut unevenly: a sequence, under sequence parallelism, and the width of
+    an MLP."""
+    if parallel and job.seq // a.cp % a.tp:
+        d.refuse(
+            "AssertionError: First dimension of the tensor should be divisible by tensor parallel size", "tp"
+        )
+    for width, ranks in ((m.ffn, a.tp), (m.expert_ffn, a.expert_tp), (m.shared_ffn, a.tp)):
+        if width % ranks:
+            d.refuse(f"AssertionError: {width} is not divisible by {ranks}", "tp")
+            return
+
+
 def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
     """What Megatron-LM refuses, in its words."""
     ranks = a.tp * a.pp * a.cp
@@ -495,6 +532,8 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             "greater than 1",
             "interleave",
         )
+    _groups(d, job, a)
+    _rows(d, m, job, a, parallel)
     if a.cp > 1 and job.seq % (2 * a.cp):
         d.refuse(
             "AssertionError: seq-length should be a multiple of 2 * context-parallel-size if "

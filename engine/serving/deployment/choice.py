@@ -44,6 +44,7 @@ from engine.serving.deployment.columns import (
     misses,
     nearest,
     one_less,
+    sureness,
     units_to_try,
 )
 from engine.serving.deployment.columns import TPOT as TPOT
@@ -86,6 +87,7 @@ class Choice(NamedTuple):
     chunk: Real  # most tokens of its steps
     bound: Real  # what a smaller deployment misses (``bound_of``)
     why: Real  # why there is no deployment of the kind
+    kind_pause: Real  # the longest pause of an answer, about
     kind_user: Real  # tokens per second of the cheapest, for each user …
     kind_gpu: Real  # … and for each GPU
     best: Real  # the cheapest kind …
@@ -214,6 +216,7 @@ def arranged(
     sure: list[float],
     at: list[int],
     bound: list[int],
+    kind_pause: list[float],
     kind_user: list[float],
     idle_prompts: list[float],
     idle_tokens: list[float],
@@ -243,7 +246,7 @@ def arranged(
             elif second < 0 or is_better(plans, units, sure, at[kind], at[second]):
                 second = kind
     gpus, prefill, decode, front, chunk = [], [], [], [], []
-    bounds, whys, users, each = [], [], [], []
+    bounds, whys, pauses, users, each = [], [], [], [], []
     for kind in range(KINDS):
         i = at[kind]
         p = plans[i] if i >= 0 else 0
@@ -254,6 +257,7 @@ def arranged(
         chunk.append(BUDGET[p] if i >= 0 else 1.0)
         bounds.append(bound[kind] if i >= 0 else SMALLEST)
         whys.append(FOUND if i >= 0 else why[kind])
+        pauses.append(kind_pause[i] if i >= 0 else 1.0)
         users.append(kind_user[i] if i >= 0 else 1.0)
         each.append(written / (units[i] * EACH[p]) if i >= 0 else 1.0)
     return {
@@ -264,6 +268,7 @@ def arranged(
         "chunk": chunk,
         "bound": bounds,
         "why": whys,
+        "kind_pause": pauses,
         "kind_user": users,
         "kind_gpu": each,
         "best": best,
@@ -318,6 +323,7 @@ def _choice(
     prefix_share: float,
     ttft_s: float,
     tpot_s: float,
+    pause_s: float,
     share: float,
     rows: list[float],
     rows_s: list[float],
@@ -329,14 +335,14 @@ def _choice(
 ) -> dict[str, Any]:
     load = Load(per_s, int(prompt), int(output), prompt_spread, output_spread, prefix_share)
     tables = Tables(*map(np.array, (rows, rows_s, pair_s, cached_s, capacity, sent_s)))
-    forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
+    forms = Forms(load, Limits(ttft_s, tpot_s, share, pause_s), tables, (None,), MOST_RUNNING)
     needs = ACCEPTED * math.ceil(finder.longest_of(load) / ACCEPTED)
     able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
     halves = np.array([i - 1 if i > 0 and able[i - 1] else -1 for i in range(len(able))])
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
         none = [-1] * KINDS
-        return arranged([], [], [], none, none, [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
+        return arranged([], [], [], none, none, [], [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
     plans = Plans(*(column[places] for column in PLANS))
     each = np.array(EACH)[places]
     twice = Plans(*(np.concatenate([column, column]) for column in plans))
@@ -354,11 +360,7 @@ def _choice(
             (Plans(*(column[kind] for column in plans)), units),
         ]
     )
-    known = (
-        places.tolist(),
-        fewest.tolist(),
-        np.minimum(at_fewest.prompts_met, at_fewest.tokens_met).tolist(),
-    )
+    known = (places.tolist(), fewest.tolist(), sureness(at_fewest, tpot_s).tolist())
     best = cheapest_of(*known)
     these = np.array(best)
     chosen = Plans(*(column[these] for column in plans))  # unused where a kind has no plan
@@ -366,6 +368,7 @@ def _choice(
         *known,
         best,
         forms.bounds(chosen, np.maximum(1.0, fewest[these]), halves, np.ones(len(DEGREES))).tolist(),
+        at_fewest.pause_s.tolist(),
         (1.0 / at_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
@@ -386,6 +389,7 @@ def _choice(
     chunk=KINDS,
     bound=KINDS,
     why=KINDS,
+    kind_pause=KINDS,
     kind_user=KINDS,
     kind_gpu=KINDS,
     best=(),
@@ -404,6 +408,7 @@ def choice(
     prefix_share: float,
     ttft_s: float,
     tpot_s: float,
+    pause_s: float,
     share: float,
     rows: list[float],
     rows_s: list[float],
@@ -413,7 +418,7 @@ def choice(
     starts: list[float],
     sent_s: list[float],
 ) -> dict[str, Any]:
-    """The cheapest deployment of each kind that meets both limits for ``share`` of the requests; and as dots
+    """The cheapest deployment of each kind that meets all limits for ``share`` of the requests; and as dots
     all deployments that keep up."""
     ask = asked(
         per_s,
@@ -424,6 +429,7 @@ def choice(
         prefix_share,
         ttft_s,
         tpot_s,
+        pause_s,
         MOST_RUNNING,
         QUANTILES,
     )
@@ -432,6 +438,7 @@ def choice(
     tables = Tables(rows, rows_s, pair_s, cached_s, capacity, sent_s)
     able = [capacity[i] > needs and starts[i] >= 0 for i in range(len(DEGREES))]
     plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
+    kind_pause = []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
         if not (able[int(TABLE[p])] and able[int(FRONT[p])]):
@@ -444,7 +451,8 @@ def choice(
         found = of_units(ask, tables, p, max(1.0, count))
         plans.append(p)
         fewest.append(count)
-        sure.append(min(found.prompts_met, found.tokens_met))
+        sure.append(sureness(found, tpot_s))
+        kind_pause.append(found.pause_s)
         kind_user.append(1.0 / found.token_s)
         idle_prompts.append(idle.prompts_met)
         idle_tokens.append(idle.tokens_met)
@@ -466,6 +474,7 @@ def choice(
         sure,
         firsts,
         bound,
+        kind_pause,
         kind_user,
         idle_prompts,
         idle_tokens,

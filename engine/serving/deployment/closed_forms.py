@@ -15,6 +15,8 @@ from engine.base.program import elementwise, for_each, in_page, mean
 from engine.base.types import Real, Truth
 from engine.serving.deployment.columns import LEAST, Asked, Judged, Plans, Tables, Tried, squared
 
+FULLEST = 3.0  # standard deviations above the mean, of the prompts in the fullest step that an answer sees
+LONGER = 3  # steps in a row, each of which reads what came during the one before
 GUESSES = 10  # guesses of the answers at once: each has more right digits, the eighth usually all
 GRID = 2.0**-26  # share of a full batch to which answers are rounded up, so that no last digit decides a tie
 
@@ -207,6 +209,26 @@ def too_slow(running: Real, each_s: Real, sent_s: Real, unit: Unit, ask: Asked, 
 
 
 @elementwise
+def longest_pause_s(
+    running: Real, each_s: Real, sent_s: Real, unit: Unit, ask: Asked, tables: Tables
+) -> Real:
+    """Seconds of the longest pause that most answers see, about: a step with as many tokens of prompts as may
+    come together, at the end of a prompt, where each attends to most; while a long step runs, more prompts
+    come for the next. Behind a pool for prompts it is the second token that is late: its cache is sent, and a
+    step is under way when it arrives."""
+    room = np.maximum(1.0, unit.budget - running * unit.width)
+    beside_s, full_s = running * unit.cached_s + unit.draft_s, each_s
+    for _ in range(LONGER):
+        come = unit.to_decode * full_s
+        flood = come * unit.fresh + FULLEST * np.sqrt(come * ask.fresh_square)
+        tokens = np.minimum(room, np.maximum(unit.fresh, flood))
+        pairs = tokens * np.maximum(ask.prompt / 2.0, ask.prompt - tokens / 2.0)
+        reads_s = pairs * tables.pair_s[unit.table] + beside_s
+        full_s = step_s(running * unit.width + tokens, unit.table, tables) + reads_s
+    return np.where(unit.apart, sent_s + 1.5 * each_s, full_s)
+
+
+@elementwise
 def judged(ask: Asked, tried: Tried, tables: Tables, plan: Plans, units: Real) -> Judged:
     """What a deployment of so many units does with the load."""
     apart, per_unit, capacity = plan.prefillers > 0, ask.per_s / units, tables.capacity[plan.table]
@@ -241,6 +263,8 @@ def judged(ask: Asked, tried: Tried, tables: Tables, plan: Plans, units: Real) -
     sent_s = np.where(apart, wire_s / np.maximum(LEAST, 1.0 - on_wire), 0.0)
     blocked = no_room(batch, running, each_s, ask.ttft_s - mean_s, steps)
     slow = too_slow(running, each_s, sent_s, unit, ask, tables)
+    pause_s = longest_pause_s(running, each_s, sent_s, unit, ask, tables)
+    even = (pause_s <= ask.pause_s) | (ask.answer <= 1.0)
 
     steady = keeps_up & (capacity > ask.prompt + ask.answer) & (busy < 1.0) & (on_wire < 1.0)
     tokens_met = np.where(ask.answer > 1.0, 1.0 - slow - np.where(apart, blocked, 0.0), 1.0)
@@ -251,6 +275,8 @@ def judged(ask: Asked, tried: Tried, tables: Tables, plan: Plans, units: Real) -
         running=running,
         token_s=np.maximum(0.0, each_s / gain),
         batch=batch,
+        pause_s=pause_s,
+        pauses_met=np.where(steady & even, 1.0, 0.0),
     )
 
 
@@ -260,6 +286,7 @@ def one_by_one(
 ) -> dict[str, list[Any]]:
     """``judge`` for a page, one deployment after the other."""
     steady, prompts_met, tokens_met, running, each_s, batch = [], [], [], [], [], []
+    pause_s, pauses_met = [], []
     for p in range(len(units)):
         plan = Plans(
             int(plans.table[p]),
@@ -276,6 +303,8 @@ def one_by_one(
         running.append(found.running)
         each_s.append(found.token_s)
         batch.append(found.batch)
+        pause_s.append(found.pause_s)
+        pauses_met.append(found.pauses_met)
     return {
         "steady": steady,
         "prompts_met": prompts_met,
@@ -283,6 +312,8 @@ def one_by_one(
         "running": running,
         "token_s": each_s,
         "batch": batch,
+        "pause_s": pause_s,
+        "pauses_met": pauses_met,
     }
 
 

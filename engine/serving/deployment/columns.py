@@ -18,8 +18,8 @@ from engine.serving.step_costs import Costs
 LEAST = 1e-12
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
 IDLE = 1 / 20  # mean answers at once on a replica that is as good as idle
-TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what a smaller deployment misses
-BOUNDS = ("ttft_s", "tpot_s", "capacity", "smallest")  # their names
+TTFT, TPOT, PAUSE, CAPACITY, SMALLEST = 0, 1, 2, 3, 4  # what a smaller deployment misses
+BOUNDS = ("ttft_s", "tpot_s", "pause_s", "capacity", "smallest")  # their names
 
 
 class Tables(NamedTuple):
@@ -51,6 +51,7 @@ class Asked(NamedTuple):
     per_s: float
     ttft_s: float
     tpot_s: float
+    pause_s: float
     most_running: float  # answers at once
     prompt: float
     context: float  # cached tokens of an answer that is being written
@@ -91,6 +92,8 @@ class Judged(NamedTuple):
     running: Real  # answers that a replica writes at once
     token_s: Real  # seconds from one token to the next, on average
     batch: Real  # answers that a replica's cache and steps have room for
+    pause_s: Real  # the longest step that an answer sees, about
+    pauses_met: Real  # 1 where that is within its limit
 
     def within(self, share: Real) -> Truth:
         """Which deployments keep up and meet each limit for this share of the requests."""
@@ -138,6 +141,7 @@ def asked(
     prefix_share: float,
     ttft_s: float,
     tpot_s: float,
+    pause_s: float,
     most_running: float,
     quantiles: Any,
 ) -> Asked:
@@ -149,6 +153,7 @@ def asked(
         per_s=per_s,
         ttft_s=ttft_s,
         tpot_s=tpot_s,
+        pause_s=pause_s,
         most_running=most_running,
         prompt=equilibrium.moment(prompt, prompt_spread, 1.0),
         context=equilibrium.context_tokens(prompt, prompt_spread, output, output_spread),
@@ -166,7 +171,16 @@ def asked(
 @elementwise
 def keeps(found: Judged, share: Real) -> Truth:
     """Whether a deployment keeps up and meets each limit for this share of the requests."""
-    return found.steady & (found.prompts_met >= share) & (found.tokens_met >= share)
+    met = (found.prompts_met >= share) & (found.tokens_met >= share) & (found.pauses_met >= share)
+    return found.steady & met
+
+
+@elementwise
+def sureness(found: Judged, tpot_s: float) -> Real:
+    """By what the better of two deployments is chosen that cost the same: first whether no answer pauses for
+    longer than its tokens may take on average, then the share of requests within the limits."""
+    even = np.where(found.pause_s <= tpot_s, 1.0, 0.0)
+    return even + np.minimum(found.prompts_met, found.tokens_met)
 
 
 @elementwise
@@ -239,8 +253,9 @@ def nearest(plan: Plans, apart: Truth) -> Plans:
 
 @elementwise
 def misses(found: Judged, share: Real) -> Real:
-    """What a deployment misses: TTFT, TPOT, CAPACITY, or SMALLEST for nothing."""
-    first = np.where(found.prompts_met < share, TTFT, TPOT)
+    """What a deployment misses: TTFT, TPOT, PAUSE, CAPACITY, or SMALLEST for nothing."""
+    later = np.where(found.tokens_met < share, TPOT, PAUSE)
+    first = np.where(found.prompts_met < share, TTFT, later)
     return np.where(keeps(found, share), SMALLEST, np.where(~found.steady, CAPACITY, first))
 
 

@@ -30,11 +30,11 @@ from engine.mechanism import memory
 from engine.mechanism.shape import shape
 from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
-from engine.serving.deployment import rehearsal
+from engine.serving.deployment import columns, rehearsal
 from engine.serving.deployment.columns import BOUNDS, Judged, Plans, Tables
 from engine.serving.deployment.forms import Forms
 from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
-from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.load import ANY_S, Limits, Load
 from engine.serving.deployment.rehearsal import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
@@ -406,7 +406,7 @@ class Search:
         self.tables, self.drafts, self.forms, self.plans, self.dollars = tables, drafts, forms, plans, dollars
         self.simulated = self.held = self.top = 0
         at_fewest = forms.judge(plans, np.maximum(1.0, fewest))
-        self.sureness = np.minimum(at_fewest.prompts_met, at_fewest.tokens_met)
+        self.sureness = columns.sureness(at_fewest, limits.tpot_s)
         self.halves = np.array(_halves(tables))
         self.batches = np.array([float(one.replica.batches) for one in tables])
         self.entries = [self.entry(i, int(count)) for i, count in enumerate(fewest.tolist()) if count]
@@ -608,16 +608,19 @@ def _refuse(model: Model, at: Machine, forms: Forms, plans: Plans) -> None:
     ]
     if said:
         raise ValueError("; ".join(said))
+    more = ", pause_s" if limits.pause_s < ANY_S else ""
+    got = f"{limits.ttft_s:g} and {limits.tpot_s:g}{f' and {limits.pause_s:g}' if more else ''}"
     raise ValueError(
-        f"ttft_s and tpot_s must be met together, which no number of {at.gpu.key} does for {model.key}, got "
-        f"{limits.ttft_s:g} and {limits.tpot_s:g}: a deployment that meets one misses the other; two pools, "
-        "or either limit looser, would help"
+        f"ttft_s and tpot_s{more} must be met together, which no number of {at.gpu.key} does for "
+        f"{model.key}, got {got}: a deployment that meets one misses the other; two pools, or either limit "
+        "looser, would help"
     )
 
 
 HELPS = {
     "ttft_s": "shorter prompts, a larger prefix_share, or a GPU with more FLOP/s",
     "tpot_s": "fewer bytes a weight, drafts, or a GPU with more memory bandwidth",
+    "pause_s": "fewer bytes a weight, a faster wire between two pools, or a GPU with more memory bandwidth",
 }
 
 
@@ -625,7 +628,7 @@ def _least(forms: Forms, plans: Plans, alone: np.ndarray, name: str) -> float:
     """The tightest value of the limit ``name`` that an idle replica meets, by bisection."""
 
     def met(value: float) -> bool:
-        loose = replace(forms.limits, **{"ttft_s": 1e9, "tpot_s": 1e9, name: value})
+        loose = replace(forms.limits, **{"ttft_s": 1e9, "tpot_s": 1e9, "pause_s": ANY_S, name: value})
         forms.limits, kept = loose, forms.limits
         judged = forms.judge(plans, alone)
         forms.limits = kept

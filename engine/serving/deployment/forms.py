@@ -41,6 +41,7 @@ def asked(load: Load, limits: Limits, most_running: float) -> Asked:
         load.prefix_share,
         limits.ttft_s,
         limits.tpot_s,
+        limits.pause_s,
         most_running,
         np.array(QUANTILES),
     )
@@ -71,6 +72,7 @@ class Forms:
         ask = of._replace(
             ttft_s=self.limits.ttft_s,
             tpot_s=self.limits.tpot_s,
+            pause_s=self.limits.pause_s,
             fresh=of.fresh[:, None],
             pairs=of.pairs[:, None],
             answers=of.answers[:, None],

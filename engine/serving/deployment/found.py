@@ -23,6 +23,10 @@ class Measured:
     tpot_error_s: float
     median_tpot_s: float
     requests: int
+    pause_s: float = 0.0  # the longest between two tokens of an answer
+    pause_error_s: float = 0.0
+    kept: float = 1.0  # goodput: the share of requests that kept every promise
+    kept_error: float = 0.0
 
 
 def unfelt(token_s: float) -> Measured:
@@ -51,7 +55,9 @@ class Deployment(printing.Printed):
     running: float  # answers that are written at once in each such batch, on average
     answer: float  # mean tokens of an answer
     dollars_per_gpu_hour: float
-    binding: str  # missed with a replica less: "ttft_s", "tpot_s", "capacity"; "smallest" if nothing is
+    binding: (
+        str  # missed with a replica less: "ttft_s", "tpot_s", "pause_s", "capacity"; "smallest" if nothing is
+    )
     extrapolates: tuple[str, ...]
     dearer_by: float = 0.0  # share by which it costs more than the cheapest
     front: Replica | None = None  # a replica that only prefills, if it is of another kind
@@ -100,7 +106,7 @@ class Deployment(printing.Printed):
     def band_s(self) -> dict[str, tuple[float, float]]:
         """80 % bands of the two percentiles, from published latencies that were not used for fitting."""
         low, high = bands.band("latency")
-        asked = {"ttft_s": self.felt.ttft_s, "tpot_s": self.felt.tpot_s}
+        asked = {"ttft_s": self.felt.ttft_s, "tpot_s": self.felt.tpot_s, "pause_s": self.felt.pause_s}
         return {name: (low * value, high * value) for name, value in asked.items()}
 
     @property
@@ -118,9 +124,9 @@ class Deployment(printing.Printed):
     @property
     def sure(self) -> bool:
         """Whether the limits hold even at the slow end of the band."""
-        return (
-            self.band_s["ttft_s"][1] <= self.limits.ttft_s and self.band_s["tpot_s"][1] <= self.limits.tpot_s
-        )
+        bands_s, limits = self.band_s, self.limits
+        tokens = bands_s["ttft_s"][1] <= limits.ttft_s and bands_s["tpot_s"][1] <= limits.tpot_s
+        return tokens and not bands_s["pause_s"][1] > limits.pause_s
 
     @property
     def split(self) -> str:
@@ -153,9 +159,13 @@ class Deployment(printing.Printed):
             "ttft_error_s": self.felt.ttft_error_s,
             "tpot_s": self.felt.tpot_s,
             "tpot_error_s": self.felt.tpot_error_s,
+            "pause_s": self.felt.pause_s,
+            "pause_error_s": self.felt.pause_error_s,
+            "goodput": self.felt.kept,
             "simulated_requests": self.felt.requests,
             "ttft_band_s": list(self.band_s["ttft_s"]),
             "tpot_band_s": list(self.band_s["tpot_s"]),
+            "pause_band_s": list(self.band_s["pause_s"]),
             "sure": self.sure,
             "running": self.running,
             "tokens_per_s_per_user": self.tokens_per_s_per_user,
@@ -215,6 +225,8 @@ COLUMNS = (
     "gpus",
     "ttft_s",
     "tpot_s",
+    "pause_s",
+    "goodput",
     "tokens_per_s_per_user",
     "dollars_per_million",
     "dearer_by",

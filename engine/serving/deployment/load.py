@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.base import check
 
 MOST_PREFIX = 0.99
+ANY_S = 1e9  # a limit that everything keeps
 MOST_PER_S = 1e9  # requests a second: more than anybody gets, and few enough to count GPUs exactly
 
 
@@ -40,7 +41,9 @@ class Load:
 @dataclass(frozen=True)
 class Limits:
     """What a deployment promises: ``share`` of the requests have their first token within ``ttft_s`` seconds,
-    and as many have the others, on average over the answer, at most ``tpot_s`` seconds apart.
+    and as many have the others, on average over the answer, at most ``tpot_s`` seconds apart. With
+    ``pause_s``, the longest that an answer may pause for its next token, they keep all three: the share is
+    the goodput.
 
     >>> limits = engine.Limits(ttft_s=1.0, tpot_s=0.05)
     >>> limits.share
@@ -49,7 +52,8 @@ class Limits:
     ttft_s: float
     tpot_s: float
     share: float = 0.9
+    pause_s: float = ANY_S  # the longest pause of an answer; by default any
 
     def __post_init__(self) -> None:
-        check.positive(ttft_s=self.ttft_s, tpot_s=self.tpot_s)
+        check.positive(ttft_s=self.ttft_s, tpot_s=self.tpot_s, pause_s=self.pause_s)
         check.between(0.5, 0.99, share=self.share)

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.serving import events, steady_state
 from engine.serving.deployment.found import Measured
-from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.load import ANY_S, Limits, Load
 from engine.serving.drafts import Drafts
 from engine.serving.step_costs import Costs
 from engine.serving.under_traffic import MODES, Service, Traffic
@@ -63,18 +63,21 @@ def run(fleet: Fleet, load: Load, limits: Limits, requests: int, seed: int = SEE
     columns = steady_state.requests_of(
         fleet.costs, traffic, service, fleet.drafts, hits(load, requests, seed), fleet.front
     )
-    first_s, token_s, _ = steady_state.felt_in(columns)
+    first_s, token_s, pause_s = steady_state.felt_in(columns)
     first_s = np.where(np.isnan(first_s), np.inf, first_s)
+    kept = (first_s <= limits.ttft_s) & ~(token_s > limits.tpot_s) & ~(pause_s > limits.pause_s)
+    goodput = steady_state.known(np.where(kept, 1.0, 0.0))
 
     def at_limit(values: np.ndarray) -> float:
         return float(np.percentile(values, 100 * limits.share, method="higher"))
 
     ttft = steady_state.known(first_s, at_limit)
     if np.all(np.isnan(token_s)):  # answers of a single token
-        return Measured(ttft.value, ttft.error, 0.0, 0.0, 0.0, len(first_s))
-    tpot = steady_state.known(token_s, at_limit)
+        return Measured(ttft.value, ttft.error, 0.0, 0.0, 0.0, len(first_s), 0.0, 0.0, *goodput)
+    tpot, pause = steady_state.known(token_s, at_limit), steady_state.known(pause_s, at_limit)
     return Measured(
-        ttft.value, ttft.error, tpot.value, tpot.error, float(np.nanmedian(token_s)), len(first_s)
+        *(ttft.value, ttft.error, tpot.value, tpot.error, float(np.nanmedian(token_s)), len(first_s)),
+        *(pause.value, pause.error, *goodput),
     )
 
 
@@ -88,10 +91,19 @@ def hits(load: Load, requests: int, seed: int) -> list[int] | None:
 
 
 def missed(felt: Measured, limits: Limits, slack: float = 1.0) -> str:
-    """The name of the limit that is missed by more than the factor ``slack``; empty if both are met."""
+    """The name of the limit that is missed by more than the factor ``slack``; empty if all are met. With a
+    limit on pauses the share is that of requests that keep every promise (goodput), and where too few do, the
+    limit is named that is the nearest."""
     if felt.ttft_s > slack * limits.ttft_s:
         return "ttft_s"
-    return "tpot_s" if felt.tpot_s > slack * limits.tpot_s else ""
+    if felt.tpot_s > slack * limits.tpot_s:
+        return "tpot_s"
+    if felt.pause_s > slack * limits.pause_s:
+        return "pause_s"
+    if limits.pause_s >= ANY_S or 1.0 - felt.kept <= slack * (1.0 - limits.share):
+        return ""
+    late = {name: getattr(felt, name) / getattr(limits, name) for name in ("ttft_s", "tpot_s", "pause_s")}
+    return max(late, key=lambda name: late[name])
 
 
 def judged(fleet: Fleet, load: Load, limits: Limits) -> tuple[Measured, str]:
@@ -106,6 +118,8 @@ def judged(fleet: Fleet, load: Load, limits: Limits) -> tuple[Measured, str]:
     felt = run(fleet, load, limits, COUNTED)
     late = missed(felt, limits)
     near = felt.ttft_s + felt.ttft_error_s > limits.ttft_s or felt.tpot_s + felt.tpot_error_s > limits.tpot_s
+    near = near or felt.pause_s + felt.pause_error_s > limits.pause_s
+    near = near or (limits.pause_s < ANY_S and felt.kept - felt.kept_error < limits.share)
     if not late and near:
         felt = run(fleet, load, limits, SURE, SEED + 1)
         late = missed(felt, limits)

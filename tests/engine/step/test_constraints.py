@@ -298,6 +298,9 @@ def test_a_search_asks_first_what_never_keeps_a_layout_out():
                     chunks=chunks,
                     shard=0.0,
                     recompute=0.0,
+                    micro_batch=1.0,
+                    global_batch=128.0,
+                    seq=4096.0,
                 )
                 runs = bool(is_run(AxisLimits(float(framework), able=every), model, a, has))
                 assert may_run(float(framework), has) or not runs or not framework

@@ -235,7 +235,8 @@ def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
         return
     a = {axis: float(column[0]) for axis, column in found.layouts._asdict().items()}
     schedule = cases.SCHEDULE_KEYS[int(a["schedule"])]
-    axes = SimpleNamespace(**a, shard=0.0)
+    case = widget.case()
+    axes = SimpleNamespace(**a, shard=0.0, global_batch=float(case.global_batch), seq=float(case.seq))
     able = [
         each.key
         for each in abilities().values()

@@ -6,7 +6,7 @@ from engine.base import ops
 from engine.calibration import bands
 from engine.frameworks import deepspeed, megatron, torchtitan
 from engine.mechanism import cost
-from engine.step import cases, planner
+from engine.step import cases, constraints, planner
 from widgets.composition.planner.shared import TERMS
 from widgets.kit import text
 from widgets.kit.drawing import planned
@@ -48,6 +48,10 @@ class Words:
         )
         experts = choose(self.of_chosen(a.ep) > 1, f" × EP {ep}", "")
         return f"TP {tp} × PP {pp} × CP {cp} × DP {dp}{experts}"
+
+    @readout("State counted", help="weights, gradients and optimizer of the recipe chosen", rest=True)
+    def state_counted(self):
+        return f"{show(self.recipe.bytes_per_param, 'bytes')} a parameter"
 
     @readout("HFU", help="with what is computed again", rest=True)
     def hfu(self):
@@ -176,24 +180,34 @@ class Words:
         )
 
     # -- for other programs ----------------------------------------------------------------------------------
-    def settings(self, write):
-        """The layout shown in another program’s words."""
+    def settings(self, can, write):
+        """The layout shown in another program’s words; nothing where none fits, or the program refuses it."""
         shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
         run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
-        return choose(self.none_legal(), "No layout is legal.", write(run, text))
+        starts = constraints.starts(can, self.case().model, cases.axes(self.case(), self.degrees()))
+        refuses = f"{can.name} refuses this layout: choose it under Framework, and copy what is found then."
+        return choose(
+            self.none_legal(),
+            "No layout is legal.",
+            choose(
+                self.none_fits(),
+                "Nothing fits, so there is nothing to start.",
+                choose(starts, write(run, text), refuses),
+            ),
+        )
 
     @document("Megatron-LM arguments", "layout.sh")
     def megatron(self):
-        return self.settings(megatron.FRAMEWORK.write)
+        return self.settings(megatron.CAN, megatron.FRAMEWORK.write)
 
     @document("torchtitan TOML", "layout.toml")
     def torchtitan(self):
         place = ops.each(self.model, lambda option: torchtitan.place_of(option.key))
-        return self.settings(lambda run, words: torchtitan.written(run, words, place))
+        return self.settings(torchtitan.CAN, lambda run, words: torchtitan.written(run, words, place))
 
     @document("DeepSpeed JSON", "layout.json")
     def deepspeed(self):
-        return self.settings(deepspeed.FRAMEWORK.write)
+        return self.settings(deepspeed.CAN, deepspeed.FRAMEWORK.write)
 
     def best(self):
         """The winner's axes."""

@@ -18,7 +18,7 @@ export function facts(one, price) {
     ["Speed", `${speed(one.perUser)} tokens/s for a user${one.requests ? ", half of the users at least" : ""}; ${speed(one.perGpu)} from each GPU`],
   ];
   if (one.requests) {
-    said.push(["First token", `${one.ttft} for the share you ask; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each for the share you ask; band ${range(one.tpotBand)}`]);
+    said.push(["First token", `${one.ttft} for the share you ask; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each for the share you ask; band ${range(one.tpotBand)}`], ["Longest pause", `${one.pause} between two tokens of an answer; band ${range(one.pauseBand)}`], ["Goodput", `${one.goodput} of the requests kept every promise`]);
     said.push(["What binds", one.binds], ["At the bands' slow end", one.sure ? "both limits still hold" : "a limit would be missed: measure before you promise it"]);
   }
   said.push(["Price", price]);
@@ -29,14 +29,14 @@ export function facts(one, price) {
 // The cheapest of each kind, and what it costs more; a row can be chosen.
 export function rows(all, chosen, choose, leavesOut) {
   const cell = (kind, words) => element(kind, kind === "th" ? { scope: "col", textContent: words } : { textContent: words });
-  const head = element("tr", {}, ...["", "Deployment", "GPUs", "$/M tokens", "more", "First token", "Further", "Per user", "Per GPU"].map(words => cell("th", words)));
+  const head = element("tr", {}, ...["", "Deployment", "GPUs", "$/M tokens", "more", "First token", "Further", "Pause", "Per user", "Per GPU"].map(words => cell("th", words)));
   head.firstChild.append(element("span", { className: "deploy-unseen", textContent: "Show" }));
   const body = all.map((one, at) => {
     const radio = element("input", { type: "radio", name: "deploy-row", checked: at === chosen, ariaLabel: `Show ${one.split} in ${one.weights}` });
     radio.dataset.row = String(at);
     radio.addEventListener("change", () => choose(at));
     const name = element("th", { scope: "row" }, `${one.split} `, element("span", { textContent: `${one.weights}${one.cache === "bf16" ? "" : `, ${one.cache} cache`}${one.apart ? ", two pools" : ""}${one.drafted ? `, ${one.drafted} drafted` : ""}` }));
-    const row = element("tr", {}, element("td", {}, radio), name, ...[one.gpus, one.dollars, one.dearer > 0.0005 ? `+${Math.round(100 * one.dearer)} %` : at ? "same" : "", one.ttft, one.tpot, speed(one.perUser), speed(one.perGpu)].map(words => cell("td", words)));
+    const row = element("tr", {}, element("td", {}, radio), name, ...[one.gpus, one.dollars, one.dearer > 0.0005 ? `+${Math.round(100 * one.dearer)} %` : at ? "same" : "", one.ttft, one.tpot, one.pause, speed(one.perUser), speed(one.perGpu)].map(words => cell("td", words)));
     row.toggleAttribute("data-chosen", at === chosen);
     row.addEventListener("click", event => { if (event.target !== radio) choose(at); });
     return row;

@@ -36,7 +36,7 @@ def asked(model="llama3-70b", gpu="h100-sxm", weights=0, share=0.9, **change) ->
     how = choice.FORMATS[weights]
     lengths = (at["prompt"], at["spread"], at["output"], at["spread"])
     costs = choice.costs(catalog.model(model), machine(catalog.gpu(gpu), how.precision), how.bytes, *lengths)
-    return (at["per_s"], *lengths, at["prefix"], at["ttft"], at["tpot"], share, *costs)
+    return (at["per_s"], *lengths, at["prefix"], at["ttft"], at["tpot"], at.get("pause", 1e9), share, *costs)
 
 
 def drawn(count: int) -> list[dict]:
@@ -55,6 +55,7 @@ def drawn(count: int) -> list[dict]:
                 "prefix": dice.choice([0.0, 0.5, 0.9]),
                 "ttft": 10 ** dice.uniform(-1, 1),
                 "tpot": 10 ** dice.uniform(-2, -0.7),
+                "pause": dice.choice([1e9, 1e9, 10 ** dice.uniform(-1.8, 0)]),
             }
         )
     return found

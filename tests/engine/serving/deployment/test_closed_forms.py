@@ -35,10 +35,10 @@ def test_who_waits_for_room():
 
 
 def test_a_load_of_next_to_nothing_takes_one_unit():
-    alone = Judged(True, 1.0, 1.0, 1.0, 0.01, 64.0)
+    alone = Judged(True, 1.0, 1.0, 1.0, 0.01, 64.0, 0.02, 1.0)
 
     def units(per_s: float) -> float:
-        ask = Asked(per_s, 1.0, 0.05, 64.0, 1000.0, 1100.0, 200.0, *np.ones((3, 1)), 1000.0, 1e6, 5e5)
+        ask = Asked(per_s, 1.0, 0.05, 1e9, 64.0, 1000.0, 1100.0, 200.0, *np.ones((3, 1)), 1000.0, 1e6, 5e5)
         return float(idle_units(ask, alone))
 
     assert units(1e-9) == 1 and units(1.0) > 1
