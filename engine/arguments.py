@@ -441,7 +441,6 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     )
     sub.add_argument("--failures-per-gpu-year", type=float, help="failure rate (Llama 3's: 0.17)")
     sub.add_argument("--interval-s", type=_SECONDS, help="time between checkpoints (Young's optimum)")
-    sub.add_argument("--interval-s", type=float, help="time between checkpoints (Young's optimum)")
     sub = command("exam", "a sheet of questions drawn from a number, and its key")
     sub.add_argument("--seed", type=int, required=True, help="the number; the same gives the same sheet")
     sub.add_argument("--questions", type=int, default=12, help="how many (12)")
