@@ -43,6 +43,9 @@ STATUSES = (
 )
 
 
+QUANTITIES: list[Callable[[str], float]] = []  # the readers of numbers that may have a unit
+
+
 def quantity(unit: str) -> Callable[[str], float]:
     """What reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a
     unit is in ``unit``."""
@@ -53,6 +56,7 @@ def quantity(unit: str) -> Callable[[str], float]:
             raise argparse.ArgumentTypeError(f"must be a number, such as {EXAMPLES[unit]}; got {text!r}")
         return found.value / typed.alone(unit) if unit == "h" else found.value
 
+    QUANTITIES.append(read)
     return read
 
 

@@ -58,6 +58,8 @@ TEXTS = {
 KINDS: dict[Any, dict] = {
     None: {"type": "string"},
     int: {"type": "integer"},
+    arguments.length: {"type": "integer"},
+    arguments.operation: {"type": "string"},
     float: {"type": "number"},
     arguments.several_words: {"type": "array", "items": {"type": "string"}, "maxItems": 50},
     arguments.wholes: {"type": "array", "items": {"type": "integer"}, "maxItems": 50},
@@ -161,13 +163,19 @@ def takes(name: str, parser: argparse.ArgumentParser) -> dict:
     return {"type": "object", "properties": known, "required": needed, "additionalProperties": False}
 
 
+def _kind(reader: Any) -> dict:
+    """What a program writes where the command line has this reader; a quantity is a number in the unit of its
+    name."""
+    return {"type": "number"} if reader in arguments.QUANTITIES else KINDS[reader]
+
+
 def _schema(action: argparse.Action) -> dict:
     if isinstance(action, argparse._StoreTrueAction):
         found: dict[str, Any] = {"type": "boolean", "default": False}
     elif isinstance(action, argparse._AppendAction):
         found = {"type": "array", "items": {"type": "string"}, "maxItems": 50}
     else:
-        found = dict(KINDS[action.type])
+        found = dict(_kind(action.type))
         if isinstance(action.default, (str, int, float)):
             found["default"] = action.default
     if action.choices:
