@@ -18,7 +18,7 @@ from engine.base.extras import Missing
 
 WIDTH = 110  # columns of a table
 LARGEST_ANSWER = 400_000  # characters of an answer, tables and data together
-OF_FILES = {"model_file", "gpu_file", "files", "beside"}  # flags that read files, or are flags themselves
+OF_FILES = {"model_file", "gpu_file", "files", "beside", "profile"}  # flags that read files, or are flags themselves
 OF_A_TERMINAL = {"help", "json", "csv", "watch"}
 COMMANDS = {  # tool -> the command that it is
     "estimate": "estimate",

@@ -87,7 +87,7 @@ def test_an_assistant_asks_for_a_layout_by_plain_lines():
     )
     best = said[2]["structuredContent"]["best"]
     assert (best["step_s"], best["fits"]) == (ours.best.step_s, ours.best.fits)
-    assert said[2]["content"][0]["text"].startswith("layouts")
+    assert said[2]["content"][0]["text"].startswith("counted")
 
 
 def test_what_is_no_message_is_answered_and_the_next_one_too():
