@@ -24,11 +24,11 @@ from engine.catalog.recipes import Recipe as Recipe
 from engine.catalog.software import ServingSoftware
 from engine.catalog.software import TrainingSoftware as TrainingSoftware
 from engine.frameworks import able
-from engine.frameworks.own_job import own_job
 from engine.launch import cluster_profile, compared, logs, verdict
 from engine.launch import shown as shown  # by which a report prints
 from engine.launch.cluster_profile import OwnRuns
 from engine.launch.compared import Comparison
+from engine.launch.own_job import own_job
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
 from engine.mechanism import cost as costs

@@ -11,9 +11,9 @@ from engine import catalog
 from engine.catalog import models
 from engine.frameworks import deepspeed, hugging_face
 from engine.frameworks.described import Launch
-from engine.frameworks.own_job import own_job
 from engine.frameworks.registry import frameworks
 from engine.launch import planned, reading, verdict
+from engine.launch.own_job import own_job
 from engine.step.layout import Job, Layout
 from tests.cases import in_one_test
 
