@@ -86,10 +86,14 @@ def _model(args: Namespace) -> Model | str:
     return catalog.model_from_file(args.model_file) if args.model_file else args.model
 
 
+def _gpu(args: Namespace) -> Gpu | str | None:
+    """A GPU of the reader's file, or whatever names one to the public functions."""
+    return own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
+
+
 def _machine(args: Namespace, precision: str) -> Machine:
     """A GPU of the catalogue or of a file, which may itself say what its node and its NICs are."""
-    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
-    return Machine.of(gpu, precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
+    return Machine.of(_gpu(args), precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
 
 
 def _job(args: Namespace) -> Job:
@@ -305,8 +309,7 @@ def _piped(path: str) -> bytes:
 
 def run_check(args: Namespace) -> Result:
     """``check``: what a launch script asks for, whether it runs, and what would be faster."""
-    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
-    return checked(_texts(args.files), gpu, args.gpus, args.profile)
+    return checked(_texts(args.files), _gpu(args), args.gpus, args.profile)
 
 
 def checked(
@@ -323,10 +326,9 @@ def checked(
 
 def run_calibrate(args: Namespace) -> Result:
     """``calibrate``: a measured run beside its estimate, and with ``--into`` into a profile."""
-    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
     log = "".join(_texts([args.log]).values()) if args.log else ""
     measured = {name: getattr(args, name) for name in ("step_s", "tokens_per_s", "memory_bytes")}
-    found = api.calibrate(_texts(args.files), log, gpu, args.gpus, **measured)
+    found = api.calibrate(_texts(args.files), log, _gpu(args), args.gpus, **measured)
     if not args.into:
         return of(found)
     run = found.entry()
@@ -474,8 +476,8 @@ def run_fabrics(args: Namespace) -> Result:
 def run_validate(args: Namespace) -> Result:
     """``validate``: published runs beside what the engine says of them."""
     if args.by == "kind" and not args.all and not args.cases:
-        found = {name: rows for name, rows in accuracy.as_dict().items() if name in ("kinds", "worst")}
-        return Result(found, accuracy.in_short(), found["kinds"])
+        short = accuracy.short_dict()
+        return Result(short, accuracy.in_short(), short["kinds"])
     if args.by == "axis":
         axes = accuracy.as_dict()
         return Result(axes, accuracy.parts(), axes["axes"])

@@ -147,6 +147,16 @@ def _add_node(parser):
     )
 
 
+def _add_launch(parser):
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="read together as one launch; - is standard input"
+    )
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
+    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
+    parser.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+
+
 def _add_profile(parser):
     parser.add_argument(
         "--profile", metavar="TOML", help="runs of your own, from calibrate --into: the estimate after them"
@@ -401,24 +411,14 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         "Exit status: 0 if it fits or is close (what there is lies within the estimate's band), 3 if it does "
         "not fit, 4 if it will not start, 5 if nobody here can say; 2 if the arguments are wrong."
     )
-    sub.add_argument(
-        "files", nargs="+", metavar="FILE", help="read together as one launch; - is standard input"
-    )
-    one = sub.add_mutually_exclusive_group()
-    one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
-    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
-    sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+    _add_launch(sub)
     _add_profile(sub)
     sub.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
     sub = command(
         "calibrate",
         "a run that you measured beside its estimate: how far apart, and what could be the reason",
+        _add_launch,
     )
-    sub.add_argument("files", nargs="+", metavar="LAUNCH", help="what launched it, read as check reads it")
-    one = sub.add_mutually_exclusive_group()
-    one.add_argument("--gpu", help="a key or a usual name of it (h100-sxm)")
-    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
-    sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
     sub.add_argument(
         "--log",
         metavar="FILE",

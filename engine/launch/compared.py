@@ -11,7 +11,7 @@ from typing import NamedTuple
 from engine.base import printing
 from engine.base.edition import version
 from engine.base.units import human
-from engine.calibration import bands
+from engine.calibration import bands, own_runs
 from engine.catalog.software import CHOICES, TRUE_OR_FALSE, changed
 from engine.launch.cluster_profile import OwnRun, key_of
 from engine.launch.logs import FromLog
@@ -102,7 +102,7 @@ class Comparison(printing.Printed):
     def entry(self) -> OwnRun | None:
         """What a profile keeps of it; None where nothing carries over to other runs."""
         step, at = self.of("step"), self.report.estimate
-        if step is None or at is None:
+        if step is None or at is None or not own_runs.carries(step.what):
             return None
         return {
             **key_of(at),
