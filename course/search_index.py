@@ -52,7 +52,7 @@ ASKED = {
     "10b-the-long-run/#three-numbers-to-push-down": ("checkpoint interval", "MTBF"),
     "10b-the-long-run/#the-price-first": ("cost of training 70B", "price", "dollars", "budget"),
     "11-inference/#fewer-bits": ("quantization", "int4", "int8", "AWQ", "GPTQ"),
-    "11-inference/#keeping-the-batch-full": ("continuous batching", "PagedAttention", "vLLM"),
+    "11b-the-server/#keeping-the-batch-full": ("continuous batching", "PagedAttention", "vLLM"),
     "14-mixed-precision/#eight-bits": ("fp8 training", "MXFP8", "NVFP4"),
     "numbers/#accelerators": ("H100 vs H200", "GPU specifications"),
     "teach/#in-a-learning-system": ("SCORM", "Moodle", "Canvas", "cmi5", "LMS"),
@@ -151,6 +151,8 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
         page: symbols_by_section((site / page / "index.html").read_text(encoding="utf-8"))
         for page in {doc["location"].split("#")[0] for doc in index["docs"]}
     }
+    if lost := ASKED.keys() - {doc["location"] for doc in index["docs"]}:
+        raise ValueError(f"ASKED names places that no page has: {', '.join(sorted(lost))}")
     for doc in index["docs"]:
         page, _, section = doc["location"].partition("#")
         if page != OF_NUMBERS:

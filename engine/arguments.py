@@ -7,8 +7,8 @@ import argparse
 import difflib
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
 
 from engine.base import typed
 from engine.catalog.software import DEFAULT, switches
@@ -43,21 +43,18 @@ STATUSES = (
 )
 
 
-QUANTITIES: list[Callable[[str], float]] = []  # the readers of numbers that may have a unit
+class Quantity(NamedTuple):
+    """Reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a unit is
+    in ``unit``."""
 
+    unit: str
 
-def quantity(unit: str) -> Callable[[str], float]:
-    """What reads a number as people type it, with or without a unit: 1GiB, 50ms, 17.6 days. One without a
-    unit is in ``unit``."""
-
-    def read(text: str) -> float:
-        found = typed.parse(text, unit)
+    def __call__(self, text: str) -> float:
+        """The number that a text says."""
+        found = typed.parse(text, self.unit)
         if found.value is None:
-            raise argparse.ArgumentTypeError(f"must be a number, such as {EXAMPLES[unit]}; got {text!r}")
-        return found.value / typed.alone(unit) if unit == "h" else found.value
-
-    QUANTITIES.append(read)
-    return read
+            raise argparse.ArgumentTypeError(f"must be a number, such as {EXAMPLES[self.unit]}; got {text!r}")
+        return found.value / typed.alone(self.unit) if self.unit == "h" else found.value
 
 
 def length(text: str) -> int:
@@ -78,7 +75,7 @@ EXAMPLES = {
 }
 
 
-_SECONDS = quantity("s")
+_SECONDS = Quantity("s")
 
 
 def near_flag(word: str, known: Sequence[str]) -> str:
@@ -93,7 +90,7 @@ class Parser(argparse.ArgumentParser):
 
     commands: argparse._SubParsersAction[Parser]  # of the parser that has commands
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(self, args=None, namespace=None):  # pyright: ignore[reportIncompatibleMethodOverride]  overloads
         """Look at the flags first."""
         given = sys.argv[1:] if args is None else list(args)
         known = list(self._option_string_actions)
@@ -137,7 +134,7 @@ def _add_node(parser):
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
     )
     parser.add_argument(
-        "--nic-bytes-per-s", type=quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)"
+        "--nic-bytes-per-s", type=Quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)"
     )
     parser.add_argument(
         "--oversubscription",
@@ -435,7 +432,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         "--op", required=True, type=operation, help=f"{', '.join(OPERATIONS)}; allreduce and all-reduce, too"
     )
     sub.add_argument("--ranks", type=int, required=True)
-    sub.add_argument("--bytes", type=quantity("B"), required=True, help="size of the whole buffer, as 1GiB")
+    sub.add_argument("--bytes", type=Quantity("B"), required=True, help="size of the whole buffer, as 1GiB")
     sub.add_argument("--per-node", type=int, help="ranks on each node (as many as a node holds)")
     sub = command("goodput", "what failures leave of a long run")
     sub.add_argument("--gpus", type=int, required=True)
@@ -454,11 +451,11 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     sub.add_argument("--gpus", type=int, default=1, help="how many (1)")
     sub.add_argument(
         "--hours",
-        type=quantity("h"),
+        type=Quantity("h"),
         help="duration of the run, as 422 or '17.6 days'; or give --model and --tokens",
     )
     sub.add_argument("--model", help="a key of the catalogue")
-    sub.add_argument("--tokens", type=quantity("tokens"), help="tokens, as 15T, that the model is trained on")
+    sub.add_argument("--tokens", type=Quantity("tokens"), help="tokens, as 15T, that the model is trained on")
     sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
     sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     sub.add_argument(

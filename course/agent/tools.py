@@ -18,7 +18,13 @@ from engine.base.extras import Missing
 
 WIDTH = 110  # columns of a table
 LARGEST_ANSWER = 400_000  # characters of an answer, tables and data together
-OF_FILES = {"model_file", "gpu_file", "files", "beside", "profile"}  # flags that read files, or are flags themselves
+OF_FILES = {
+    "model_file",
+    "gpu_file",
+    "files",
+    "beside",
+    "profile",
+}  # flags that read files, or are flags themselves
 OF_A_TERMINAL = {"help", "json", "csv", "watch"}
 COMMANDS = {  # tool -> the command that it is
     "estimate": "estimate",
@@ -166,7 +172,7 @@ def takes(name: str, parser: argparse.ArgumentParser) -> dict:
 def _kind(reader: Any) -> dict:
     """What a program writes where the command line has this reader; a quantity is a number in the unit of its
     name."""
-    return {"type": "number"} if reader in arguments.QUANTITIES else KINDS[reader]
+    return {"type": "number"} if isinstance(reader, arguments.Quantity) else KINDS[reader]
 
 
 def _schema(action: argparse.Action) -> dict:
@@ -261,7 +267,7 @@ def _commanded(name: str, parser: argparse.ArgumentParser, given: dict) -> Answe
     else:
         found = numbers.COMMANDS[COMMANDS[name]](args)
     data = found.data if isinstance(found.data, dict) else {"rows": found.data}
-    return Answer(printing.text(found.parts, WIDTH), data)
+    return Answer("\n\n".join(filter(None, [printing.text(found.parts, WIDTH), found.script])), data)
 
 
 def _model(name: str) -> catalog.Model:
