@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 OF_THE_MODEL = ("model", "model_name", "flavor", "assets", "recipe")
 
 
+class LogLine(NamedTuple):
+    """A kind of line in a program's log: a regular expression in which {number} stands for what is read, what
+    that is (``engine.launch.logs``), and in which unit."""
+
+    what: str
+    pattern: str
+    unit: float = 1.0
+
+
 class Sure:
     """How sure a framework may be that a command or a file is its own: the surest takes it."""
 
@@ -133,6 +142,7 @@ class Framework(Protocol):
     timed: bool = True  # whether the engine's times are those of its kernels
     in_parts: bool = False  # whether several commands or lines are one launch
     pads: bool = False  # its batches are as long as their longest sequence
+    log_lines: tuple[LogLine, ...] = ()  # that tell how a run goes
 
     def timed_as(self, release: tuple[int, int]) -> str:
         """The key of the software that a server's times are those of; "" for its kernels alone."""

@@ -19,7 +19,7 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, peft
 from engine.frameworks.deepspeed import DISK
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
+from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism import memory, offload
@@ -382,6 +382,11 @@ class HuggingFace(Framework):
 
     key = "hugging_face"
     name = "Hugging Face"
+    log_lines = (  # the first two of its progress bar: 500/500 [10:21<00:00, 1.24s/it]
+        LogLine("step_s", r"\d+/\d+ \[[\d:]+<[\d:?]+,\s*{number}s/it"),
+        LogLine("steps_per_s", r"\d+/\d+ \[[\d:]+<[\d:?]+,\s*{number}it/s"),
+        LogLine("tokens_per_s", r"'train_tokens_per_second':\s*'?{number}"),
+    )
     place = 35
     fields = FIELDS
     unmodelled = UNMODELLED

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import Framework
+from engine.frameworks.framework import Framework, LogLine
 from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
@@ -88,6 +88,11 @@ class Sglang(ServerCommand):
 
     key = "sglang"
     name = "SGLang"
+    log_lines = (
+        LogLine("requests_and_rate", r"#running-req: {number},.*gen throughput \(token/s\): {number}"),
+        LogLine("requests_and_held", r"#running-req: {number}, #token: {number}"),
+        LogLine("cache_tokens", r"max_total_num_tokens={number}"),
+    )
     place = 60
     fields = FIELDS
     program = "sglang"

@@ -16,7 +16,7 @@ from engine.base import ops
 from engine.base.types import Real
 from engine.catalog.models import Model
 from engine.catalog.software import overlaps
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where
+from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Line, Words, any_is_needed, given, keys_of
@@ -396,6 +396,10 @@ class Torchtitan(Framework):
 
     key = "torchtitan"
     name = "torchtitan"
+    log_lines = (
+        LogLine("tokens_per_s_per_gpu", r"\btps:\s*{number}\s+tflops"),
+        LogLine("memory_bytes", r"\bmemory:\s*{number}GiB\(", 2.0**30),
+    )
     place = 20
     fields = FIELDS
     unmodelled = UNMODELLED

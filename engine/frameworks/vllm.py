@@ -31,7 +31,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
-from engine.frameworks.framework import Framework, Holds, Sure
+from engine.frameworks.framework import Framework, Holds, LogLine, Sure
 from engine.frameworks.known_models import named
 from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
@@ -145,6 +145,14 @@ class Vllm(ServerCommand):
 
     key = "vllm"
     name = "vLLM"
+    log_lines = (  # the first only while no prompts are read, so that the rate is that of writing
+        LogLine(
+            "rate_and_requests",
+            r"Avg prompt throughput: 0\.0 tokens/s, "
+            r"Avg generation throughput: {number} tokens/s, Running: {number} reqs",
+        ),
+        LogLine("cache_tokens", r"GPU KV cache size: {number} tokens"),
+    )
     place = 50
     fields = FIELDS
     unmodelled = NOT_MODELLED

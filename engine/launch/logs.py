@@ -1,5 +1,5 @@
-"""What a run's own log says of its speed and its memory: lines of Megatron, torchtitan, the Trainer of
-transformers (and of what builds on it), vLLM and SGLang, and the closing tables of their benchmarks.
+"""What a run's own log says of its speed and its memory: lines that the frameworks' modules know
+(``Framework.log_lines``), and the closing tables of servers' benchmarks.
 
 A log is read and nothing else: no line of it is run, and a line that is not known is skipped.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 from typing import NamedTuple
 
-from engine.base.units import GIB, MIB
+from engine.frameworks.framework import LogLine
+from engine.frameworks.registry import frameworks
 
 LONGEST = 20_000_000  # characters
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -20,39 +22,31 @@ LEAST, MOST = 1e-9, 1e15  # of a number that can be meant
 WARM = 0.2  # of a log's steps, the first share: compilation, first touches of memory, NCCL's set-up
 
 
-class LogLine(NamedTuple):
-    """One kind of line: who writes it, what a number in it is, and in which unit."""
+# what the benchmarks of several servers close with
+OF_BENCHMARKS = (
+    LogLine("token_s", r"(?:Median|P50) TPOT \(ms\):\s*{number}", 1e-3),
+    LogLine("requests", r"(?:Maximum request|Max request) concurrency:\s*{number}"),
+)
+
+
+class Known(NamedTuple):
+    """A kind of line, ready to be looked for: whose it is, what it says and in which unit."""
 
     program: str
     what: str
-    pattern: str
-    unit: float = 1.0
+    pattern: re.Pattern[str]
+    unit: float
 
 
-# what is read, in the words of each program; a line may say several things
-LINES = (
-    LogLine("Megatron", "step_s", rf"elapsed time per iteration \(ms\):\s*{NUMBER}", 1e-3),
-    LogLine("Megatron", "global_batch", rf"global batch size:\s*{NUMBER}"),
-    LogLine("Megatron", "memory_bytes", rf"max reserved:\s*{NUMBER}", MIB),
-    LogLine("torchtitan", "tokens_per_s_per_gpu", rf"\btps:\s*{NUMBER}\s+tflops"),
-    LogLine("torchtitan", "memory_bytes", rf"\bmemory:\s*{NUMBER}GiB\(", GIB),
-    # a progress bar that has done its steps: 500/500 [10:21<00:00, 1.24s/it]
-    LogLine("Trainer", "step_s", rf"\d+/\d+ \[[\d:]+<[\d:?]+,\s*{NUMBER}s/it"),
-    LogLine("Trainer", "steps_per_s", rf"\d+/\d+ \[[\d:]+<[\d:?]+,\s*{NUMBER}it/s"),
-    LogLine("Trainer", "tokens_per_s", rf"'train_tokens_per_second':\s*'?{NUMBER}"),
-    LogLine(
-        "vLLM", "rate_and_requests", rf"Avg generation throughput: {NUMBER} tokens/s, Running: {NUMBER} reqs"
-    ),
-    LogLine("vLLM", "cache_tokens", rf"GPU KV cache size: {NUMBER} tokens"),
-    LogLine("SGLang", "requests_and_rate", rf"#running-req: {NUMBER},.*gen throughput \(token/s\): {NUMBER}"),
-    LogLine("SGLang", "requests_and_held", rf"#running-req: {NUMBER}, #token: {NUMBER}"),
-    LogLine("SGLang", "cache_tokens", rf"max_total_num_tokens={NUMBER}"),
-    LogLine("a benchmark", "token_s", rf"(?:Median|P50) TPOT \(ms\):\s*{NUMBER}", 1e-3),
-    LogLine("a benchmark", "requests", rf"(?:Maximum request|Max request) concurrency:\s*{NUMBER}"),
-)
-# stands before a rate, and shows whether a server was reading prompts meanwhile
-READING = re.compile(r"Avg prompt throughput: ([\d.]+) tokens/s")
-KNOWN = [(line, re.compile(line.pattern)) for line in LINES]
+@cache
+def known() -> tuple[Known, ...]:
+    """Every kind of line that is known, those of each framework as its own module says them."""
+    of = [
+        (each.name, line) for each in frameworks().values() for line in vars(type(each)).get("log_lines", ())
+    ]
+    of += [("a benchmark", line) for line in OF_BENCHMARKS]
+    ready = lambda pattern: re.compile(pattern.replace("{number}", NUMBER))
+    return tuple(Known(name, line.what, ready(line.pattern), line.unit) for name, line in of)
 
 
 class NothingKnown(ValueError):
@@ -89,9 +83,9 @@ def read(log: str) -> FromLog:
     seen: dict[str, list[tuple[float, ...]]] = {}
     programs: dict[str, int] = {}
     for text in re.split(r"[\r\n]+", COLOUR.sub("", log)):
-        for line, pattern in KNOWN:
-            found = pattern.search(text)
-            if found is None or (line.what == "rate_and_requests" and _reads(text)):
+        for line in known():
+            found = line.pattern.search(text)
+            if found is None:
                 continue
             numbers = tuple(float(number.replace(",", "")) * line.unit for number in found.groups())
             if not all(LEAST <= number <= MOST or number == 0.0 for number in numbers):
@@ -99,15 +93,9 @@ def read(log: str) -> FromLog:
             seen.setdefault(line.what, []).append(numbers)
             programs[line.program] = programs.get(line.program, 0) + 1
     if not programs:
-        who = ", ".join(dict.fromkeys(line.program for line in LINES))
+        who = ", ".join(dict.fromkeys(line.program for line in known()))
         raise NothingKnown(f"log must have lines that are known, of {who}; none was found")
     return _measured(max(programs, key=lambda name: programs[name]), seen)
-
-
-def _reads(text: str) -> bool:
-    """Whether a server's line counts prompts, too."""
-    found = READING.search(text)
-    return found is not None and float(found[1]) > 0.0
 
 
 def _measured(program: str, seen: dict[str, list[tuple[float, ...]]]) -> FromLog:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.frameworks import deepspeed, hugging_face
-from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, of_config
+from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, of_config
 from engine.frameworks.megatron import reader, writer
 from engine.frameworks.megatron.fields import CAN, FIELDS, KEYS, UNMODELLED
 from engine.frameworks.settings import Draft, Entry, Setting
@@ -50,6 +50,11 @@ class Megatron(Framework):
     separator = "-"
     beside = ("hugging_face",)  # whose reader takes a DeepSpeed JSON
     keeps_gradients = True
+    log_lines = (
+        LogLine("step_s", r"elapsed time per iteration \(ms\):\s*{number}", 1e-3),
+        LogLine("global_batch", r"global batch size:\s*{number}"),
+        LogLine("memory_bytes", r"max reserved:\s*{number}", 2.0**20),
+    )
 
     def claims(self, command: Command) -> Claim:
         """Two of its arguments, or one of its scripts."""

@@ -39,7 +39,7 @@ def test_megatron_s_first_iterations_do_not_count_and_the_fullest_rank_does():
     text = [MEGATRON.format(second=i, at=i, samples=128 * i, ms=ms) for i, ms in enumerate(times, 1)]
     text += [MEMORY.format(rank=0, most=42000.0), MEMORY.format(rank=8, most=45056.0)]
     found = logs.read("\n".join(text))
-    assert found.program == "Megatron" and found.lines == 10
+    assert found.program == "Megatron-LM" and found.lines == 10
     assert found.step_s == pytest.approx(4.0035)  # the median of the last eight
     assert found.memory_bytes == 45056.0 * 2**20
     assert found.global_batch == 128
