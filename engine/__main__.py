@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine import api, catalog, puzzles
 from engine.arguments import layout_flags, one_line, parser, refused
@@ -86,7 +86,7 @@ def _model(args: Namespace) -> Model | str:
     return catalog.model_from_file(args.model_file) if args.model_file else args.model
 
 
-def _gpu(args: Namespace) -> Gpu | str | None:
+def _gpu(args: Namespace) -> Any:
     """A GPU of the reader's file, or whatever names one to the public functions."""
     return own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
 

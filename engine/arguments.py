@@ -8,7 +8,7 @@ import difflib
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from engine.base import typed
 from engine.catalog.software import DEFAULT, switches
@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
 
     commands: argparse._SubParsersAction[Parser]  # of the parser that has commands
 
-    def parse_known_args(self, args=None, namespace=None):  # pyright: ignore[reportIncompatibleMethodOverride]  overloads
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  overloads
         """Look at the flags first."""
         given = sys.argv[1:] if args is None else list(args)
         known = list(self._option_string_actions)

@@ -25,7 +25,14 @@ def test_watching_answers_again_when_a_file_is_saved(tmp_path, capsys):
     file = tmp_path / "serve.sh"
     file.write_text(TOO_LARGE, "utf-8")
     args = Namespace(
-        command="check", files=[str(file)], gpu="h100-sxm", gpu_file=None, gpus=None, json=False, watch=True
+        command="check",
+        files=[str(file)],
+        gpu="h100-sxm",
+        gpu_file=None,
+        gpus=None,
+        profile=None,
+        json=False,
+        watch=True,
     )
     later = threading.Timer(1.0, lambda: file.write_text(FITS, "utf-8"))
     later.start()

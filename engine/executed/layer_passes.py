@@ -5,8 +5,10 @@ Lists and numbers alone, because a puzzle of lesson 01 runs these lines in the p
 
 from __future__ import annotations
 
+from typing import Any
 
-def held_bytes(inputs: list, inside: list, recompute: bool) -> list:
+
+def held_bytes(inputs: Any, inside: Any, recompute: Any) -> list:
     """What is held after each forward pass, then during each backward pass, last layer first.
 
     A layer keeps its input and what is ``inside`` it. With recomputation it keeps its input alone, and what

@@ -8,11 +8,12 @@ Python with ``math`` alone, because a puzzle's page runs it too.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 OPERATORS = ("add", "mul", "exp")
 
 
-def called(operator, inputs):
+def called(operator: str, inputs: list[float]) -> tuple[float, tuple[float, ...]]:
     """The result of an operator for its inputs' values, and the values that its gradient will need."""
     if operator == "add":
         return inputs[0] + inputs[1], ()
@@ -22,7 +23,7 @@ def called(operator, inputs):
     return result, (result,)
 
 
-def passed_back(operator, kept, grad):
+def passed_back(operator: str, kept: Any, grad: float) -> list[float]:
     """The gradients of an operator's inputs, from its result's: x + y passes the gradient on, x·y multiplies
     it by the other factor, exp(x) by its own result."""
     if operator == "add":
@@ -32,7 +33,7 @@ def passed_back(operator, kept, grad):
     return [grad * kept[0]]
 
 
-def recorded(program, leaves):
+def recorded(program: Any, leaves: dict[str, float]) -> list:
     """The nodes that the calls of a program leave behind: (result, operator, inputs, kept)."""
     values, nodes = dict(leaves), []
     for result, operator, inputs in program:
@@ -41,7 +42,7 @@ def recorded(program, leaves):
     return nodes
 
 
-def walked_back(nodes, leaves, hooks):
+def walked_back(nodes: list, leaves: Any, hooks: dict) -> tuple[dict, list]:
     """The gradient of every tensor that the last result depends on, and the calls of hooks, (name, gradient).
 
     A tensor's gradient is complete once all nodes that used it have run; the latest node first sees to that.
@@ -59,7 +60,7 @@ def walked_back(nodes, leaves, hooks):
     return grads, calls
 
 
-def hooked(grads, name, hooks, calls):
+def hooked(grads: dict, name: str, hooks: dict, calls: list) -> None:
     """Run the hook of a tensor whose gradient is complete, if it has one."""
     if name in hooks:
         calls.append((name, grads[name]))

@@ -380,9 +380,11 @@ def test_a_smaller_budget_keeps_the_third_promise_at_no_extra_cost():
     assert each == sorted(each, reverse=True)
 
 
-def test_the_second_row_of_the_whole_choice_has_the_pauses_of_the_first_row_of_chunks():
-    chosen = LESSON.value("by_target(0.05)")
-    assert not chosen.apart and chosen.gpus == 12 and chosen.replica.tp == 4 and chosen.chunk == 8192
+def test_the_first_row_of_the_whole_choice_pauses_as_the_first_row_of_chunks_does_and_the_second_does_not():
+    loose, chosen = LESSON.value("by_target(0.1)"), LESSON.value("by_target(0.05)")
+    assert not loose.apart and loose.chunk == 8192 and 0.4 < loose.felt.pause_s < 0.8
+    assert not chosen.apart and chosen.gpus == 12 and chosen.replica.tp == 4 and chosen.chunk == 512
+    assert 0.04 < chosen.felt.pause_s < 0.06
 
 
 def test_a_session_s_cache_is_a_part_of_the_room_and_dear_to_compute_again():
