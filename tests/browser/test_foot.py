@@ -41,10 +41,10 @@ def test_where_nothing_may_be_copied_the_markdown_opens(visit, static):
 def test_a_report_has_the_page_its_state_and_the_version(visit, static):
     """A copy without a repository has no such link, so one is put there."""
     page = visit().go(f"{static}01-why-distributed/?memory_stack.size=13e9")
-    assert page.locator("[data-report]").count() == 0
+    assert page.locator("[data-mistake]").count() == 0
     page.evaluate(REPORT)
-    page.locator("[data-report]").click()
-    asked = parse_qs(urlsplit(page.locator("[data-report]").get_attribute("href")).query)
+    page.locator("[data-mistake]").click()
+    asked = parse_qs(urlsplit(page.locator("[data-mistake]").get_attribute("href")).query)
     [body] = asked["body"]
     assert asked["title"] == ["A mistake"] and f"Version: {engine.__version__}\n" in body
     assert f"Page: {static}01-why-distributed/?memory_stack.size=13e9" in body

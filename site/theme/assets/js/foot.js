@@ -28,9 +28,9 @@
   ].join("\n");
 
   document.addEventListener("click", event => {
-    const link = event.target.closest?.("[data-copy-page], [data-report]");
+    const link = event.target.closest?.("[data-copy-page], [data-mistake]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if (link.matches("[data-report]")) {
+    if (link.matches("[data-mistake]")) {
       const address = new URL(link.href);
       address.searchParams.set("body", report());
       link.href = address;            // and goes there by itself
