@@ -74,6 +74,8 @@ GREEK = {
 COMMAND = re.compile(r"\\(?:var)?(" + "|".join(GREEK) + r")(?![a-zA-Z])")
 FORMULA = re.compile(r"\$+([^$]+)\$+")
 RUN = re.compile(r"(?<=\s)(?:[−–-]?\d[\d.,]*×?\s+){2,}")  # several numbers in a row, as in a table
+OF_ROWS = "validation-rows/"  # tables of sources, which nobody looks for by their rows
+BEGINNING = 500  # characters of one of its sections that are kept
 OF_NUMBERS = "numbers/"  # the page of numbers, on which readers do search for a number
 WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
 
@@ -151,12 +153,13 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
         page: symbols_by_section((site / page / "index.html").read_text(encoding="utf-8"))
         for page in {doc["location"].split("#")[0] for doc in index["docs"]}
     }
-    if lost := ASKED.keys() - {doc["location"] for doc in index["docs"]}:
-        raise ValueError(f"ASKED names places that no page has: {', '.join(sorted(lost))}")
     for doc in index["docs"]:
         page, _, section = doc["location"].partition("#")
         if page != OF_NUMBERS:
             doc["text"] = RUN.sub(" ", doc["text"])
+        if page == OF_ROWS:
+            begins = plain(doc["text"])[:BEGINNING].rpartition(" ")[0]
+            doc["text"] = f"<p>{escape(begins, quote=False)}</p>"
         if not section and len(plain(doc["text"])) < LEAST_TEXT:  # of a page that begins with its figure
             doc["text"] = f"<p>{escape(_description(page), quote=False)}</p>"
         if found := spelled(symbols[page].get(section, "")):

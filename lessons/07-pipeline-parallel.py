@@ -9,6 +9,7 @@ from engine.base.types import Real
 from engine.catalog import gpu, link, model, models, modern
 from engine.catalog.models import Model
 from engine.executed import pipeline_schedules
+from engine.executed.placed_by_hand import by_level, published_orders
 from engine.mechanism import memory, pipeline, placement
 from engine.step import layout
 from engine.step.layout import Estimate
@@ -57,6 +58,10 @@ F = 0.02  # seconds of a forward on one stage; B is twice that, and W half of B
 def of_four(key: str, m: int = 8, last_extra: float = 0.0) -> dict[str, Any]:
     """Four stages under a schedule, played."""
     return played(key, stages=4, micro_batches=m, forward_s=F, input_s=F, weight_s=F, last_extra=last_extra)
+
+
+# seconds of 1F1B's step if the last of its four stages runs one forward more before its first backward
+one_more_s = by_level("1f1b", [*published_orders("1f1b")[:3], "00" + "10" * 6 + "11"])["total_s"]
 
 
 def of_sixteen(key: str, chunks: int = 1, message_s: float = 0.0) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def on_h100(kind: str) -> list[IssuedOperator]:
 
 
 loops = on_h100("matmul")  # products timed on an H100
-CALLS = (  # the calls of the table
+# the calls of the table
+CALLS = (
     ("matmul", "matmul"),
     ("linear_gelu", "linear, then GELU"),
     ("layer_norm", "layer norm"),
@@ -65,7 +66,8 @@ def counted(call: str, autocast: str, mode: str) -> SimpleNamespace:
 
 
 SBH = 2048 * 12288  # s·b·h of the layer in the table
-COMPUTES = (  # what each kernel of the recorded step computes, in their order
+# what each kernel of the recorded step computes, in their order
+COMPUTES = (
     "the product of the forward pass",
     "adds up that product's parts",
     "GELU",

@@ -68,6 +68,10 @@ FOUND = {
 }
 
 
+# Figures whose target takes more than two moves of a hand
+FAR = {"incident_room", "schedule_by_hand"}
+
+
 @cache
 def at_the_target(cls, searched: bool = False) -> dict:
     """A state that meets the target of *break it*, as near as possible to what a reader sees first: the

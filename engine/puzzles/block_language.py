@@ -228,9 +228,7 @@ class NumberBlock:
         return self.__index__()
 
     def __float__(self):
-        raise KernelFault(
-            "Python's math takes single numbers, and this is a block: use tl.exp, tl.sqrt, tl.log."
-        )
+        raise TypeError("must be real number, not NumberBlock")  # as the page's Python has it in any case
 
     def __iter__(self):
         raise KernelFault(

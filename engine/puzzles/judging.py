@@ -91,6 +91,8 @@ def said(error):
         return "This asks for more memory than there is."
     if kind == "OverflowError":
         return "OverflowError: a number became too large, as exp of anything above 709 is."
+    if kind == "TypeError" and "real number" in words and "NumberBlock" in words:
+        return "Python's math takes single numbers, and this is a block: use tl.exp, tl.sqrt, tl.log."
     if kind == "ZeroDivisionError":  # Pythons say this in different words
         return "ZeroDivisionError: division by zero"
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:

@@ -197,10 +197,13 @@ class Hand:
             "switch": "switch",
             "bits": "group",
         }[control.kind]
-        found = self.figure.get_by_role(role, name=control.label, exact=True)
+        return self.shown(name, self.figure.get_by_role(role, name=control.label, exact=True))
+
+    def shown(self, name: str, found: Locator) -> Locator:
+        """A control's handle or field, unfolded."""
         if not found.is_visible():
             self.unfold()
-        if getattr(control, "more", False) and not found.is_visible():
+        if getattr(self.cls.controls()[name], "more", False) and not found.is_visible():
             self.figure.locator(f'details:has([data-control="{name}"]) > summary').click()
         return found
 
@@ -211,9 +214,8 @@ class Hand:
             button.click()
 
     def field(self, name: str) -> Locator:
-        return self.figure.get_by_role(
-            "textbox", name=f"{self.cls.controls()[name].label}, typed", exact=True
-        )
+        label = f"{self.cls.controls()[name].label}, typed"
+        return self.shown(name, self.figure.get_by_role("textbox", name=label, exact=True))
 
     def button(self, label: str) -> Locator:
         return self.figure.get_by_role("button", name=label, exact=True)
@@ -233,9 +235,7 @@ class Hand:
         """
         control = self.cls.controls()[name]
         if not control.slider:
-            self.field(name).fill(control.write(float(control.grid[index])))
-            self.field(name).press("Enter")
-            return self.at(name)
+            return self.type_in(name, float(control.grid[index]))
         slider = self.handle(name)
         count = int(slider.get_attribute("max")) + 1  # a player's run may end before its last stop
         box = self.grip(slider, count)
@@ -257,6 +257,11 @@ class Hand:
         assert slider.input_value() == str(index), (
             f"{name} was dragged to stop {slider.input_value()}, not {index}"
         )
+        return self.at(name)
+
+    def type_in(self, name: str, value: float) -> float:
+        self.field(name).fill(self.cls.controls()[name].write(value))
+        self.field(name).press("Enter")
         return self.at(name)
 
     def grip(self, slider: Locator, count: int) -> dict:
@@ -299,7 +304,9 @@ class Hand:
     def move(self, name: str, value: float) -> None:
         """Sets any control to one of its values."""
         control = self.cls.controls()[name]
-        if control.kind in ("number", "player"):
+        if not getattr(control, "slider", True):
+            self.type_in(name, value)
+        elif control.kind in ("number", "player"):
             self.drag(name, control.grid.tolist().index(value))
         else:
             self.choose(name, int(value))

@@ -19,13 +19,14 @@ WIDGETS = sorted(all_widgets())
 
 
 def slider(slug: str) -> str:
-    """The first slider in view: a form's parts are open."""
+    """The first slider in view, or "": a form's parts are open."""
     cls = all_widgets()[slug]
-    return next(
+    sliders = (
         name
         for name, control in cls.controls().items()
         if control.kind == "number" and control.slider and (not control.more or control.more in cls.sections)
     )
+    return next(sliders, "")
 
 
 def telling(slug: str) -> tuple[str, int]:
@@ -113,6 +114,8 @@ def test_every_control_has_an_effect(hand, slug):
 @pytest.mark.of_the_kit
 def test_arrow_keys_move_a_slider_stop_by_stop(hand, slug):
     name = slider(slug)
+    if not name:
+        pytest.skip("this figure has no slider in view")
     handle, grid = hand.handle(name), hand.cls.controls()[name].grid
     middle, last = len(grid) // 2, len(grid) - 1
     hand.drag(name, middle)
@@ -134,7 +137,7 @@ def test_arrow_keys_move_a_slider_stop_by_stop(hand, slug):
 def test_nonsense_typed_is_refused_and_taken_back(hand, slug):
     name = hand.slider()
     field, home = hand.field(name), hand.field(name).input_value()
-    for text in ("nonsense", "", "1e999", "<b>3</b>", "-1e30"):
+    for text in ("nonsense", "", "1e999", "<b>3</b>", "-1e300"):
         field.fill(text)
         field.dispatch_event("change")
         expect(field).to_have_attribute("aria-invalid", "true")
@@ -295,6 +298,9 @@ def way_to_the_target(slug: str) -> list[dict]:
         with check.trusted():
             return bool(getattr(widget, target)()[0])
 
+    if slug in states.FAR:
+        found = states.at_the_target(cls)
+        return [{name: value} for name, value in found.items() if value != home[name]]
     if not met():
         one = next((move for move in moves if met(move)), None)
         some = moves[:: max(1, len(moves) // 40)]

@@ -109,7 +109,7 @@ def copy(tmp_path_factory, site):
     folder = tmp_path_factory.mktemp("course")
     for name in ("engine", "widgets", "course", "site", "build/compiled"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("mkdocs.yml", "constraints.txt"):
+    for name in ("mkdocs.yml", "constraints.txt", "CHANGELOG.md"):
         shutil.copy(ROOT / name, folder)
     settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")
     one_page = re.sub(

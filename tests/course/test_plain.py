@@ -49,7 +49,7 @@ def test_nothing_of_the_screen_is_left(texts):
         assert not re.search(
             r"<(?!/?(details|summary|br|su[bp])\b)[a-z]+[ >]", prose(text).replace("\\<", "")
         ), folder
-        assert "data:image" not in text and "copy as Markdown" not in text and "headerlink" not in text
+        assert "data:image" not in text and "[copy as Markdown]" not in text and "headerlink" not in text
         assert "From *System ML*" in text.splitlines()[-1]
     assert sum(map(len, texts.values())) > 1e6
 

@@ -56,12 +56,14 @@ WITHOUT = {
     "14-mixed-precision": {
         "exponent-bits-buy-range-mantissa-bits-buy-precision": "a definition (IEEE 754)",
         "the-smaller-the-block-the-smaller-the-damage": "what three formats do, cited",
+        "what-a-format-gains-a-step": "Amdahl's law",
     },
     "15-caching-allocator": {
         "memory-goes-round-inside-the-process": "how the allocator works, replayed",
         "split-from-above-join-sideways-never-across": "how the allocator works, replayed",
         "what-each-gap-means": "a way of reading three numbers",
         "expandable-segments": "a setting",
+        "only-wide-models-offload-for-free": "one time over another, both worked out in the lines above it",
     },
     "17-triton": {"think-in-blocks": "a way of thinking"},
     "18-torch-compile": {

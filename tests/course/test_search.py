@@ -50,6 +50,10 @@ def test_each_widget_is_there_with_its_slug_and_controls_in_its_lesson_and_alone
             )
 
 
+def test_places_that_have_words_of_their_own_are_there(entries):
+    assert not search_index.ASKED.keys() - entries.keys()
+
+
 def test_a_section_does_not_repeat_its_figures(entries):
     assert "alonelink" not in "".join(entry["text"].replace(" ", "") for entry in entries.values())
 

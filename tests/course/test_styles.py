@@ -6,7 +6,7 @@ from tests.conftest import ROOT
 
 SHEETS = sorted((ROOT / "site" / "theme" / "assets" / "css").glob("*.css"))
 HAS = re.compile(r"(?P<of>[^\s>~+,(){}]*?)(?P<not>:not\()?:has\(")
-WHOLE = re.compile(r"html|body|main|article|\.js\b|\.md-(?!typeset)|\.widget-card")
+WHOLE = re.compile(r"html|body|main|article|\.js\b|\.md-(?!typeset|tag)|\.widget-card")
 
 
 def test_no_style_of_a_whole_page_or_figure_depends_on_what_is_in_it():

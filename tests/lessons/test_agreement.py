@@ -154,7 +154,7 @@ def passes_at_an_mfu(expression: str) -> list[str]:
 
 def expressions(page: Lesson) -> list[str]:
     shown = [numbers.form(source)["expression"] for source in page.computed]
-    return [*shown, *(each.expression for each in page.source.code_contents.definitions)]
+    return [*shown, *(each.source for each in page.source.code_contents.definitions)]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -187,6 +187,7 @@ def test_neither_the_default_nor_a_preset_is_the_target(slug, cls):
 SAYS = {
     "alltoall_cost": {"ep": "where on a curve; a preset's curve may reach the target elsewhere"},
     "bubble_map": dict.fromkeys(("stages", "micro_batches", "gpu"), "where on a map, and the limit there"),
+    "float_explorer": {"flips": "the pattern, each of whose bits is seen"},
     "graph_buckets": dict.fromkeys(
         ("lengths", "graph_bytes", "graph_s", "model", "gpu"), "what is not drawn"
     ),

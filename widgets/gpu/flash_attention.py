@@ -484,11 +484,11 @@ class FlashAttention(Widget):
     def tiles_move(self):
         return show(self.tiled(self.seq), "bytes"), self.moves_more()
 
-    @readout("Tiles move over HBM", rest=True)
+    @readout("Tiles move over HBM")
     def hbm_sends(self):
         return show(self.from_hbm(self.seq), "bytes")
 
-    @readout("Arithmetic in tiles")
+    @readout("Arithmetic in tiles", rest=True)
     def arithmetic(self):
         return show(self.arithmetic_s(), "seconds")
 

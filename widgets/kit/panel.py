@@ -183,7 +183,7 @@ class Stops(pn.widgets.DiscreteSlider):
 def _number(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
     """A slider over the stops; a value between them, set in Python, becomes a stop of its own."""
     if not about.slider:
-        low, high = about.limits
+        low, high = (int(limit) for limit in about.limits)
         made = pn.widgets.IntInput(label=about.label, value=int(getattr(widget, name)), start=low, end=high)
         return made, int, float
     slider = Stops(

@@ -304,14 +304,14 @@ class ServingFrontier(Widget):
         return {"y": [fig.decades_below(top, 2.5), top]}
 
     # -- the words -------------------------------------------------------------------------------------------
-    @readout("Best split", rest=True)
+    @readout("Best split")
     def split(self):
         none = self.none_meets()
         return choose(
             none, "none", f"{show(self.replicas(), 'count')} × TP {show(self.best_degree(), 'count')}"
         ), none
 
-    @readout("Users on each replica")
+    @readout("Users on each replica", rest=True)
     def users(self):
         return choose(self.none_meets(), "–", show(self.best_users(), "count"))
 

@@ -485,6 +485,11 @@ class ScheduleByHand(Widget):
             "number": show(stage + 1, "count"),
             "name": phrase("stage {n}", n=show(stage + 1, "count")),
             "most_held": found["held"],
+            "room": phrase(
+                "{most}/{room}",
+                most=show(found["held"], "count", 2),
+                room=show(self.room + 0.0 * stage, "count"),
+            ),
             "held": phrase(
                 "{most} of {room}",
                 most=show(found["held"], "count", 2),
@@ -535,6 +540,7 @@ class ScheduleByHand(Widget):
         fig.only("narrow", p.text(-0.02, "y", text="number", source=rows, **right | fig.LABEL))
         held = fig.TEXT | {"text_color": color["hbm"]}
         fig.only("wide", p.text(-0.012, "low", text="held", source=rows, **right | held))
+        fig.only("narrow", p.text(-0.02, "low", text="room", source=rows, **right | held))
         end = sources["step_so_far"]
         p.segment(
             "par", 0, "par", 1, source=end, line_color=color["ink-soft"], line_dash=[2, 4], line_width=2
@@ -601,6 +607,10 @@ class ScheduleByHand(Widget):
     @readout("Par", help="The published schedule, run with the same times")
     def par(self):
         return f"{show(self.found()['par_s'], 'seconds')}, {self.level.name}"
+
+    @readout("Most that a stage holds", help="Of the micro-batches for which it has room", rest=True)
+    def held(self):
+        return f"{show(np.max(self.found()['held']), 'count')} of {show(self.room, 'count')} micro-batches"
 
     @readout(
         "Idle so far",
@@ -671,7 +681,11 @@ class ScheduleByHand(Widget):
             f"All {passes} passes take {total}, {choose(self.is_par(), 'no longer than', 'and')} "
             f"{self.level.name}{choose(self.is_par(), '', f' takes {par}')}."
         )
-        empty = f"Place {passes} passes, and end no later than {self.level.name}, at {par}: begin on stage 1."
+        room = show(self.room, "count")
+        empty = (
+            f"Place {passes} passes, with room for {room} on a stage, no later than {self.level.name}, "
+            f"at {par}: begin on stage 1."
+        )
         so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
         stands = choose(found["total_s"] > 0, so_far, empty)
         refused = f"Not yet: {self.reason()}; {some} stand, in {total}."

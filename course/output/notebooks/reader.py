@@ -1,5 +1,6 @@
-"""The functions that the cells of a lesson's notebook call: they check exercises, puzzles and predictions.
-``%%needs`` runs a cell if everything that it needs is installed, and otherwise says what is missing.
+"""The functions that the cells of a lesson's notebook call: they check exercises and predictions.
+``%%puzzle`` judges a cell as the page judges the same lines, so a kernel needs no Triton. ``%%needs`` runs a cell
+if everything that it needs is installed, and otherwise says what is missing.
 
 The right answers are in the notebook as well, packed so that nobody reads them by accident.
 """
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from course.output.notebooks import verdict
 from course.output.notebooks.packed import unpack
 from course.output.notebooks.verdict import Asked
 from engine import puzzles
-from engine.puzzles.judging import Slip, said
 
 LETTERS = "abcd"
 MISSING = {
@@ -46,14 +45,14 @@ class Page(NamedTuple):
 
     exercise: Callable[[int, dict[str, str]], Said]
     predict: Callable[[str, str], Said]
-    puzzle: Callable[[str, Callable], Said]
 
 
 def read(packed: str) -> Page:
-    """The three functions for a notebook with these packed answers; also registers ``%%needs``."""
+    """The two functions for a notebook with these packed answers; also registers ``%%puzzle`` and ``%%needs``."""
     answers = unpack(packed)
     shell: Any = get_ipython()
     if shell:
+        shell.register_magic_function(puzzle, "cell", "puzzle")
         shell.register_magic_function(needs, "cell", "needs")
 
     def exercise(number: int, given: dict[str, str]) -> Said:
@@ -65,7 +64,7 @@ def read(packed: str) -> Page:
         """The verdict on a prediction, and the explanation of the right answer."""
         return _predicted(_known(answers["predictions"], figure, "prediction"), guess)
 
-    return Page(exercise, predict, puzzle)
+    return Page(exercise, predict)
 
 
 def _known(among: dict, name: str, kind: str) -> dict:
@@ -91,22 +90,14 @@ def _predicted(about: dict, guess: str) -> Said:
     return Said(f"**{found.said}** {about['why']}" if found.counts else found.said)
 
 
-def puzzle(name: str, function: Callable) -> Said:
-    """The judge's verdict on a function that was written for this puzzle."""
-    try:
-        words, _ = puzzles.puzzle(name).check(function)
-    except Slip as slip:
-        return Said(f"Not yet. {slip.words}")
-    except Exception as error:  # raised by the reader's function
-        return Said(f"Not yet. {_place(error, function)}{said(error)}")
-    return Said(f"**Right.** {words}")
-
-
-def _place(error: BaseException, function: Callable) -> str:
-    """The last line of the reader's cell that the error went through."""
-    file = function.__code__.co_filename
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"Line {lines[-1]} of the cell: " if lines else ""
+def puzzle(line: str, cell: str) -> Said:
+    """``%%puzzle ring_step``: the judge's verdict on the cell, below what its code printed."""
+    found = puzzles.tried(line.strip(), cell)
+    print(*found["printed"], sep="\n", end="\n" if found["printed"] else "")
+    if found["right"]:
+        return Said(f"**Right.** {found['words']}")
+    place = f"Line {found['line'] + 1} of the cell: " if found["line"] else ""  # %%puzzle is its first
+    return Said(f"Not yet. {place}{found['words']}")
 
 
 # -- cells that not every machine can run --------------------------------------------------------------------

@@ -54,7 +54,7 @@ import panel as pn
 from system_ml.course.output.notebooks.reader import read
 
 pn.extension(inline=True)  # with its scripts, so that figures come alive without a network, too
-exercise, predict, puzzle = read("""
+exercise, predict = read("""
 {packed}
 """)
 '''
@@ -262,7 +262,7 @@ class _Page:
     def puzzle(self, element: Element, writer: Writer) -> list[str | Cell]:
         name = element.attrib["data-puzzle"]
         about = puzzles.puzzle(name)
-        start = f'{about.START.strip()}\n\n\npuzzle("{name}", {about.FUNCTION})'
+        start = f"%%puzzle {name}\n{about.START.strip()}"
         title = writer.line(html_tree.first(element, "puzzle-title"))
         hints = [
             (html_tree.text(each[0]), writer.line(each[1]) if each[1].tag == "p" else "")

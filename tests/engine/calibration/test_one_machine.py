@@ -15,6 +15,7 @@ ALLOWED = {
     # bounds of requests or searches, which are not properties of hardware
     "mechanism/hiding.py SLOWEST_CARD_BYTES_PER_S": "where the rule of tokens ends",
     "serving/deployment/load.py MOST_PER_S": "the most requests that are asked about",
+    "serving/deployment/load.py ANY_S": "a limit that everything keeps",
     "step/layout.py LEAST_NIC_BYTES_PER_S": "the slowest card that is not refused as a slip",
     "serving/pools.py NEVER_S": "stands for no end",
     "one_gpu/measure.py LONGEST_S": "for how long `make measure` may run",
@@ -25,6 +26,10 @@ ALLOWED = {
     "api.py restart_s": "the same",
     "__main__.py PATIENCE_S": "how long a command waits for a pipe",
     "frameworks/vllm.py PCIE_BYTES_PER_S": "up to which a link between cards counts as PCIe",
+    # the job of sixteen ranks in which a reader looks for a fault; how long things take there is not asked
+    "executed/incident.py START_S": "the latency of its collectives",
+    "executed/incident.py ISSUE_S": "between two calls of its hosts",
+    "executed/incident.py SHORTEST_S": "the shortest piece that is drawn",
     # defaults of a picture or a function, which its callers replace by their own machine's
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
     "serving/pools.py wire_bytes_per_s": "a wire between instances; a fleet names its own",

@@ -296,7 +296,7 @@ def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
         kept = tomllib.load(file)
     assert set(kept) == {
         "band", "beyond", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served",
-        "traced", "program",
+        "traced", "program", "own", "worst",
     }  # fmt: skip
     assert set(kept["goal"]) == set(runs.GOALS)
     assert kept["band"]["step"]["all"]["runs"] > 400
