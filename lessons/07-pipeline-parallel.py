@@ -62,6 +62,7 @@ def of_four(key: str, m: int = 8, last_extra: float = 0.0) -> dict[str, Any]:
 
 # seconds of 1F1B's step if the last of its four stages runs one forward more before its first backward
 one_more_s = by_level("1f1b", [*published_orders("1f1b")[:3], "00" + "10" * 6 + "11"])["total_s"]
+times_as_long = one_more_s / of_four("1f1b")["step_s"]  # as 1F1B's
 
 
 def of_sixteen(key: str, chunks: int = 1, message_s: float = 0.0) -> dict[str, Any]:

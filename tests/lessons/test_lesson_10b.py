@@ -47,7 +47,8 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 def test_predictions_are_right_where_the_engine_says_so():
     assert LESSON.truth("goodput") == pytest.approx(np.sqrt(2 * 60 * 16 * 3.09 * 3600), rel=0.03)
     assert LESSON.truth("budget_guard") == 30.84e6
-    assert LESSON.truth("incident_room") == pytest.approx(1 / 16, abs=0.05)  # by lot, one of sixteen
+    assert LESSON.value("blamed_rightly()") == pytest.approx(1 / 16, abs=0.05)  # by lot, one of sixteen
+    assert LESSON.right("incident_room") == 0
 
 
 # -- what the words claim ------------------------------------------------------------------------------------
