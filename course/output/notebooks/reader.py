@@ -48,7 +48,7 @@ class Page(NamedTuple):
 
 
 def read(packed: str) -> Page:
-    """The two functions for a notebook with these packed answers; also registers ``%%puzzle`` and ``%%needs``."""
+    """The two functions for a notebook with these packed answers; registers ``%%puzzle`` and ``%%needs``."""
     answers = unpack(packed)
     shell: Any = get_ipython()
     if shell:
