@@ -79,9 +79,12 @@ _SECONDS = Quantity("s")
 
 
 def near_flag(word: str, known: Sequence[str]) -> str:
-    """What a misspelt flag may have meant, in words."""
-    close = difflib.get_close_matches(word.split("=")[0], known, 1, 0.6)
-    return f"; did you mean {close[0]}?" if close else ""
+    """What a misspelt flag may have meant: flags with all of its words, or else the one spelt nearest."""
+    flag = word.split("=")[0]
+    parts = set(flag.strip("-").split("-"))
+    longer = sorted(each for each in known if parts <= set(each.strip("-").split("-")))
+    close = longer[:3] or difflib.get_close_matches(flag, known, 1, 0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 class Parser(argparse.ArgumentParser):

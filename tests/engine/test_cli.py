@@ -125,6 +125,7 @@ def test_what_people_type_is_read(capsys):
     assert answer(PLAN.replace("--seq 8192", "--seq 8k"), capsys)["best"] == answer(PLAN, capsys)["best"]
     for line, said in (
         ("plan --modle llama3.1-8b", "there is no flag --modle; did you mean --model?"),
+        ("plan --batch 64", "there is no flag --batch; did you mean --global-batch or --micro-batch?"),
         (asked.format("all_reduce", "lots"), "must be a number, such as 1e9, 512MB or 1GiB; got 'lots'"),
     ):
         status, out, err = call(line, capsys)
