@@ -93,6 +93,7 @@ class Launch:
     server: Server | None = None
     roles: tuple[Role, ...] = ()
     leaves: bool = False  # whether what is trained moves to the host while answers are written
+    handed: float = 0.0  # share of its weights that each GPU gathers at once to hand them to the engine
     settings: tuple[Setting, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     ignored: tuple[Ignored, ...] = ()

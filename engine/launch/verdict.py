@@ -342,7 +342,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     if launch.unmodelled:
         return unless_sure(launch, report, float(held["weights"]))
     refused = launch.refused
-    if launch.roles:
+    if launch.roles or launch.handed:
         held = beside.moments(launch, at, held).fullest
         total = sum(held.values())
         for role in launch.roles:
