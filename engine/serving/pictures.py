@@ -15,6 +15,7 @@ for Gemma 3; 2,448 for Llama 4).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.base.types import Real
@@ -27,8 +28,32 @@ VALUE, ROTATED = 2.0, 4.0  # bytes of an activation, and of what is rotated
 STREAMS = 4.0
 
 
-# models whose towers read in another way, of which nothing is counted here
-OTHERS = {"llama3.2-11b-vision": "eight layers attend to the pictures of all requests at once"}
+@dataclass(frozen=True)
+class Crossed:
+    """A tower whose results some layers of the decoder attend to, instead of reading them among the tokens."""
+
+    patches: int  # of the largest picture, in all its tiles
+    hidden: int
+    width: int  # of its MLP
+    kept: int  # layers whose results are kept beside the last one's
+
+
+# four tiles of 1,601 patches, padded to whole eights; its config.json's intermediate_layers_indices
+CROSSED = {"llama3.2-11b-vision": Crossed(4 * 1608, 1280, 5120, 5)}
+CROSSES = (
+    "eight layers attend to the pictures of all requests at once, and what is cached of these is not modelled"
+)
+
+
+def crossed_bytes(tower: Crossed, requests: float, tp: float) -> tuple[float, float]:
+    """What the run holds where it reads a picture for each request, all of them at once (vLLM's
+    worker/enc_dec_model_runner.py, ``profile_run``): in one layer, by the count above; and beside it results
+    that are kept, and put side by side with the last layer's, and the mask under which a picture's patches
+    attend to each other (model_executor/models/mllama.py)."""
+    inner = 2.0 * tower.width / tp + (STREAMS + 3.0 / tp) * tower.hidden
+    beside = (2.0 * tower.kept + 1.0) * tower.hidden + tower.patches
+    patches = requests * tower.patches
+    return patches * VALUE * inner, patches * VALUE * beside
 
 
 def tokens(tower: Tower, step: Real, pixels: Real) -> Real:

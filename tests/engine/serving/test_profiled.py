@@ -7,6 +7,7 @@ from engine import catalog
 from engine.frameworks import vllm
 from engine.mechanism.shape import shape
 from engine.serving import draft_memory, paged, pictures, profiled
+from engine.validation import launch_cases
 
 GIB = 2.0**30
 # GiB of activations in 0.19.0 on H100 with 8,192 tokens and 1,024 requests: llm-d-incubation/llm-d-planner
@@ -155,6 +156,41 @@ def test_a_verdict_that_twice_as_much_would_turn_is_none():
     assert found.verdict == "cannot say" and "factor of two" in found.unmodelled[0].why
     eleven = engine.check_launch("vllm serve meta-llama/Llama-3.2-11B-Vision-Instruct", "a100-80")
     assert eleven.verdict == "cannot say" and "eight layers" in eleven.unmodelled[0].why
+
+
+def test_pictures_that_some_layers_attend_to():
+    """Llama 3.2 11B Vision reads a picture for each of 256 requests while it profiles: out of memory on four
+    A100 (vllm-project/vllm issue 8903), an H100 of 96 GB (9630) and one A100, where 32 requests were few
+    enough (9445). By hand for each of a picture's 6,432 patches on one rank: 2·(2·5,120 + 7·1,280) bytes in a
+    layer, 2·(11·1,280 + 6,432) beside it."""
+    tower = pictures.CROSSED["llama3.2-11b-vision"]
+    assert pictures.crossed_bytes(tower, 2, 1) == (
+        2 * 6432 * 2 * (2 * 5120 + 7 * 1280),
+        2 * 6432 * 2 * (11 * 1280 + 6432),
+    )
+    line = (
+        "pip install vllm==0.6.3\nvllm serve meta-llama/Llama-3.2-11B-Vision-Instruct --max-model-len 4096 "
+    )
+    for gpu, more, gpus in (("a100-80", "--enforce-eager -tp 4", 4), ("h20", "", 1), ("a100-80", "", 1)):
+        assert engine.check_launch(line + more, gpu, gpus).verdict == "does not fit", (gpu, more)
+    few = engine.check_launch(line + "--max-num-seqs 32 --enforce-eager", "a100-80", 1)
+    assert few.verdict == "cannot say" and "cached of these" in few.unmodelled[0].why  # and not that it fails
+
+
+def test_the_second_engine_made_the_logits_of_all_tokens():
+    """vLLM 0.7 with VLLM_USE_V1=1: a 32B in 4 bits on four cards of 8 GB fails with 12K tokens a step, and 3K
+    are the most (vllm-project/vllm issue 12529). By hand for two tokens and four ranks: a quarter of 152,064
+    logits, all of them twice, and 5,120 values of the last layer."""
+    size = shape(catalog.model("qwen2.5-32b"))
+    assert profiled.all_logits_bytes(size, 2, 4) == 2 * 2 * (2.25 * 152064 + 5120)
+    assert profiled.all_logits_bytes(size, 2, 1) == 2 * 2 * (152064 + 5120)
+    case = launch_cases.strangers()["vllm-k8s-qwen2.5-coder-32b-gptq-4x3070"]
+    for most, verdict in (("12K", "does not fit"), ("6K", "does not fit"), ("3K", "fits")):
+        texts = {name: text.replace("tokens=12K", f"tokens={most}") for name, text in case["texts"].items()}
+        assert engine.check_launch(texts, launch_cases.gpu_of(case), 4).verdict == verdict
+    later = {name: text.replace("v0.7.0", "v0.8.0") for name, text in case["texts"].items()}
+    found = engine.check_launch(later, launch_cases.gpu_of(case), 4)
+    assert found.parts is not None and found.parts["activations"] < 2 * GIB
 
 
 def test_stages_that_are_not_even():
