@@ -45,6 +45,7 @@ class Server:
     drafts: Drafters | None = None  # what drafts tokens beside the model
     cache_bytes: float = 0.0  # of the cache, where the texts say
     pictures: bool = True  # whether it takes some, if its model reads them
+    videos: bool = True  # … and videos
     crosses: str = ""  # why only what is too large is sure, where layers attend to pictures
     text_only: bool = False  # the tower that reads pictures is not loaded
     pixels: float = 0.0  # of the largest, where the texts say

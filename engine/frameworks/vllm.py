@@ -225,7 +225,8 @@ class Vllm(ServerCommand):
     def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
         """Pictures, and a pipeline's stages."""
         text, limits = bool(d.given("text_only")), d.given("pictures") or ""
-        allowed = not text and not pictures.none_allowed(limits)
+        videos = not text and pictures.allowed(limits, "video")
+        allowed = videos or (not text and pictures.allowed(limits, "image"))
         engine = d.given("engine")
         second = server.release > FIRST or (engine is not None and engine > 0)
         crosses = pictures.CROSSES if shape.key in pictures.CROSSED and allowed else ""
@@ -246,6 +247,7 @@ class Vllm(ServerCommand):
             crosses="" if second else crosses,
             loaded_whole=server.loaded_whole and server.release < STREAMS,
             pictures=allowed,
+            videos=videos,
             text_only=text,
             pixels=pictures.pixels_of(d.given("pixels") or ""),
             tower_whole=(d.given("tower") or "").lower() == "data",
@@ -353,6 +355,8 @@ class Vllm(ServerCommand):
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
         read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)
+        if s.videos and s.second:
+            read = max(read, pictures.video_tokens(model.key, tower, s.longest, s.pixels, s.release))
         taken = pictures.read_bytes(tower, read, ranks)
         kept = pictures.kept_bytes(tower, read, float(model.hidden))
         low, most = max(peak, taken / pictures.OFF), max(peak, taken)
