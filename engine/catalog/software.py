@@ -43,7 +43,7 @@ CHOICES = {
 }
 TRUE_OR_FALSE = (
     *("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"),
-    *("gathers_ends", "reduces_wide", "frees_gradients", "written_out"),
+    *("gathers_ends", "reduces_wide", "frees_gradients", "written_out", "flat_buffers"),
 )
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
@@ -113,6 +113,7 @@ class TrainingSoftware(Software):
     - ``orthogonal``: with tensor parallelism Muon's iterations are "duplicated" on every rank, "blockwise" on
       each rank's part alone, or "distributed".
     - ``joins_gate``: the matrices of an MLP's gate and of its way up are one.
+    - ``flat_buffers``: with ZeRO it keeps buckets to send, with their fp32 copies (the DeepSpeed of 2022).
     """
 
     sequence_parallel: bool = True
@@ -141,6 +142,7 @@ class TrainingSoftware(Software):
     matrices: str = ""
     orthogonal: str = "duplicated"
     joins_gate: bool = False
+    flat_buffers: bool = False
 
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():

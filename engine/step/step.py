@@ -841,7 +841,7 @@ def adapted(shape: Shape, adapter: Adapter, a: Axes, layers: Real, ends: Real) -
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
     """The software's own memory in addition to the model's, under this ZeRO stage."""
-    if job.software.gradients == "fused":
+    if not job.software.flat_buffers:
         return memory.FRAMEWORK_BYTES
     return memory.FRAMEWORK_BYTES + ops.where(zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0)
 

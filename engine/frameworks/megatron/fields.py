@@ -73,6 +73,7 @@ FIELDS = {
     "account-for-loss-in-pipeline-split": Field("loss_counts", FLAG),
     "sequence-parallel": Field("sequence_parallel", FLAG),
     "use-distributed-optimizer": Field("distributed", FLAG),
+    "overlapped-distributed-optimizer": Field("parted", FLAG),
     "use-megatron-fsdp": Field("fsdp", FLAG),
     "use-custom-fsdp": Field("fsdp", FLAG),
     "use-torch-fsdp2": Field("fsdp2", FLAG),
