@@ -167,7 +167,8 @@ class ServingSoftware(Software):
     one_launcher: bool = False  # one thread launches a collective on all GPUs
     captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
     between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
-    token_s: float = 0.0  # for each token that a step writes: its logits are sorted, its request is scheduled
+    token_s: float = 0.0  # for each token that a step writes: its request is scheduled
+    logit_s: float = 0.0  # for each logit of such a token, all of which top-p sampling sorts
     request_s: float = 0.0  # for each request, in addition to its steps
     expert_layer_s: float = 0.0  # for each layer of experts: more and smaller kernels around their products
     coarse_experts: float = 1.0  # how many times longer 16-bit experts take where tiles of 64 rows pad them
