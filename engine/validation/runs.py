@@ -28,6 +28,7 @@ from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
 from engine.catalog.software import TrainingSoftware, overlaps
+from engine.frameworks.megatron import reader
 from engine.mechanism import interconnect, memory
 from engine.serving import inference
 from engine.step import layout
@@ -43,6 +44,7 @@ WIDER = tuple(1.0 + part / 20.0 for part in range(61))  # factors to try, up to 
 COMMON = 3.0  # the weight of the common band in the band of a class, in families
 # The table's name for a number format, and the format of the matrix products in the engine
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+BLOCKS = ("mxfp8", "nvfp4")  # one scale for each few values of a row
 ROWWISE = "fp8-rowwise"  # one scale for each row: separate kernels compute it
 # Runs of the table that are also published cases of this repository, with a board described there
 PUBLISHED = ("torchtitan async TP",)
@@ -224,10 +226,11 @@ def software_of(row: dict[str, str]) -> TrainingSoftware:
         launches="graphed" if row["cuda_graph"] == "whole step" else "python",
         loss="fused" if "cross-entropy" in row["fused"] else "plain",
         attention="fused-8bit" if row["attention_precision"] == "fp8" else "fused",
+        scales="blocks" if row["precision"] in BLOCKS else "tensor",
     )
     if by.key == BRIDGE:
         chosen["saves_fp8"] = PRECISIONS[row["precision"]] == "fp8"
-        chosen["experts"] = "grouped" if "grouped-MLP" in row["fused"] else "operators"
+        chosen["experts"] = "fused" if "grouped-MLP" in row["fused"] else "operators"
     return replace(by, **chosen)
 
 
@@ -259,13 +262,14 @@ def narrow_moments() -> Recipe:
 
 def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
     """Layers of the first and the last stage, if they differ from the others; zeros for an even split.
-    Chunks are dealt out in turn: a stage has every p-th of them."""
+    Chunks are dealt out in turn: a stage has every p-th of them. Bars part them in Megatron's own words, in
+    which t is a layer."""
     if "take one layer slot each" in words:
         return (layers + 2) // stages - 1, (layers + 2) // stages - 1
-    if "/" in words:
-        cut = [int(part) for part in words.split("/")]
-        return sum(cut[::stages]), sum(cut[stages - 1 :: stages])
-    return 0, 0
+    if not words:
+        return 0, 0
+    cut = [int(part) for part in words.split("/")] if "/" in words else reader.chunk_layers(words)
+    return sum(cut[::stages]), sum(cut[stages - 1 :: stages])
 
 
 # -- the engine's predictions --------------------------------------------------------------------------------
