@@ -195,10 +195,7 @@ class LinearAttention(Mixer):
 
 def _beside_bytes(convolved: Real, normed: Real) -> tuple[Real, Real]:
     forward, backward = zip(CONVOLVING_BYTES, NORMING_BYTES)
-    return (
-        forward[0] * convolved + forward[1] * normed,
-        backward[0] * convolved + backward[1] * normed,
-    )
+    return (forward[0] * convolved + forward[1] * normed, backward[0] * convolved + backward[1] * normed)
 
 
 def _low_rank(hidden: Real, rank: int, width: Real) -> list[Projection]:

@@ -204,7 +204,7 @@ def kernels_of(shape: Shape) -> Real:
     return launch_costs.PRODUCT_KERNELS * shape.products + launch_costs.LAYER_KERNELS
 
 
-def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
+def issued_s(shape: Shape, ep: Real, at: Chip) -> tuple[Real, Real]:
     """Seconds that the CPU takes to launch an average layer's forward pass, one kernel after the other:
     (without its experts, its experts). The backward pass takes twice as long. The GPU cannot be faster than
     this, unless the whole pass is one graph.
@@ -212,7 +212,11 @@ def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
     Counts the kernels of the vendors' training software; PyTorch's own operators launch more
     (``one_gpu.capture`` counts them).
     """
-    return kernels_of(shape) * at.issue_s, shape.moe_share * launch_costs.EXPERT_KERNELS * at.issue_s
+    each = launch_costs.HELD_KERNELS * (1.0 + at.casts)
+    experts = shape.moe_share * launch_costs.EXPERT_KERNELS
+    for part in shape.routed:
+        experts = experts + part.share * each * (part.experts / ep)
+    return kernels_of(shape) * at.issue_s, experts * at.issue_s
 
 
 def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:

@@ -291,7 +291,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
     waits_f, waits_b = 0.0, 0.0
     if by.launches != "graphed":
-        waits_f, waits_b = launched_s(shape, job, at, forward_s, backward_s, again, again_expert)
+        waits_f, waits_b = launched_s(shape, job, at, a.ep, forward_s, backward_s, again, again_expert)
     if a.offload:
         whole_ranks = a.tp if by.sequence_parallel else 1.0
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
@@ -309,7 +309,14 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 
 
 def launched_s(
-    shape: Shape, job: Job, at: Chip, forward_s: Real, backward_s: Real, again: Real, again_expert: Real
+    shape: Shape,
+    job: Job,
+    at: Chip,
+    ep: Real,
+    forward_s: Real,
+    backward_s: Real,
+    again: Real,
+    again_expert: Real,
 ) -> tuple[Real, Real]:
     """Seconds that the GPU waits for the CPU to launch a layer's kernels, forward and backward.
 
@@ -321,7 +328,7 @@ def launched_s(
     recomputed. Where each launch blocks, all launches come on top.
     """
     by = job.software
-    dense_s, experts_s = compute.issued_s(shape, at)
+    dense_s, experts_s = compute.issued_s(shape, ep, at)
     if job.adapter:
         dense_s = dense_s + adapters.kernels(shape, job.adapter) * at.issue_s
     if by.launches == "blocking":

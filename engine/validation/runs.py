@@ -73,6 +73,10 @@ ONCE = {
     ),
     "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
 }
+# Multi-token prediction modules that a model's recipes train where the table has no number: Megatron-Bridge
+# v0.4.0 to v0.6.0, recipes/nemotronh/nemotron_3_super.py and nemotron_3_ultra.py (mtp_num_layers = 2, one
+# block that runs twice). The printed FLOPs of a token, 85 GFLOP of Super's, have them too: 76 without.
+MTP = {"nemotron-3-super": 2, "nemotron-3-ultra": 2}
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
 WORST = 10  # runs that are named
 OWN_RUNS, DRAWS = (1, 2, 3, 5), 60  # of a cluster that are known, and how often they are drawn
@@ -187,7 +191,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
         software=software_of(row),
         imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        mtp=int(row["mtp_layers"] or 0),
+        mtp=int(row["mtp_layers"] or MTP.get(row["model"], 0)),
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
