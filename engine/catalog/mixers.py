@@ -222,6 +222,10 @@ class StateSpace(Mixer):
     starts = 5.0
     reached = 0.67
     passes = 0.85
+    # of mamba_ssm's Triton, which computes states and products again, and then has ten kernels: 7, 10 and 14 meet
+    # the training throughput of a Mamba-2 of 1.3 billion parameters on A100, H200 and GB200 (state-spaces/mamba,
+    # issue 904)
+    backward = 10.0
 
     @property
     def timed(self) -> bool:
