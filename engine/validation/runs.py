@@ -64,7 +64,8 @@ PROGRAMS = {
 # though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
 # (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
 # deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by
-# which a B200 had AllToAll in this release.
+# which a B200 had AllToAll in this release; the others: nemotron_3_workload_base_configs.py and
+# gpt_oss_workload_base_configs.py at v0.4.0, v0.4.2 and v0.5.0.
 ONCE = {
     "deepseek-v3": tuple(
         (release, gpu)
@@ -72,6 +73,16 @@ ONCE = {
         for gpu in ("b200", "b300", "gb200", "gb300")
     ),
     "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
+    "nemotron-3-super": tuple(
+        (release, gpu)
+        for release in ("26.04", "26.04.01", "26.06", "26.06.01")
+        for gpu in ("b200", "b300", "gb200", "gb300")
+    ),
+    "gpt-oss-120b": (
+        *(("26.02.01", gpu) for gpu in ("b200", "b300")),
+        *(("26.04", gpu) for gpu in ("b200", "b300", "gb200")),
+        *((release, "b300") for release in ("26.04.01", "26.06")),
+    ),
 }
 # Multi-token prediction modules that a model's recipes train where the table has no number: Megatron-Bridge
 # v0.4.0 to v0.6.0, recipes/nemotronh/nemotron_3_super.py and nemotron_3_ultra.py (mtp_num_layers = 2, one
