@@ -46,10 +46,10 @@ def experts_s(
     A launch, and a fixed time per expert held. The weights of the experts in use are read once, overlapped
     with 2·h·f FLOPs per row and matrix, where each expert's rows are padded by part of a tile; this is slower
     where there are fewer tiles than multiprocessors, and never faster than a wave of tiles takes along k.
-    Added to this are permuting and summing the rows, and scanning the group's tokens (none where the rows were
-    sent here). ``weight_bytes`` is the size of a weight that is stored in another format than the kernel's;
-    ``cold`` is the share of the weights that is not already in the L2 cache, for benchmarks that repeat one
-    layer. Leaves out the router's product, shared experts and all communication.
+    Added to this are permuting and summing the rows, and scanning the group's tokens (none where the rows
+    were sent here). ``weight_bytes`` is the size of a weight that is stored in another format than the
+    kernel's; ``cold`` is the share of the weights that is not already in the L2 cache, for benchmarks that
+    repeat one layer. Leaves out the router's product, shared experts and all communication.
     """
     if not check.is_trusted():
         check.positive(local_rows=local_rows, touched=touched, held=held, hidden=hidden, width=width)

@@ -222,9 +222,9 @@ class StateSpace(Mixer):
     starts = 5.0
     reached = 0.67
     passes = 0.85
-    # of mamba_ssm's Triton, which computes states and products again, and then has ten kernels: 7, 10 and 14 meet
-    # the training throughput of a Mamba-2 of 1.3 billion parameters on A100, H200 and GB200 (state-spaces/mamba,
-    # issue 904)
+    # of mamba_ssm's Triton, which computes states and products again and then runs ten kernels: 7, 10 and 14
+    # times the forward pass meet how fast a Mamba-2 of 1.3 billion parameters trained on A100, H200 and GB200
+    # (state-spaces/mamba, issue 904)
     backward = 10.0
 
     @property

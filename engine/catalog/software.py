@@ -79,9 +79,9 @@ class TrainingSoftware(Software):
       them all.
     - ``dispatch``: a token crosses to other nodes once for each "node" that holds one of its experts, or once
       for each "choice" of an expert.
-    - ``experts``: by "grouped" kernels; by "fused" ones, whose products activate and cast what lies inside an
-      expert (cuDNN's, in 8 bits); grouped, with biases and clamps by PyTorch's "operators" (Megatron-Core); or
-      "one-by-one", as dense layers (its SequentialMLP).
+    - ``experts``: by "grouped" kernels; by "fused" ones, whose products activate and cast what lies inside
+      an expert (cuDNN's, in 8 bits); grouped, with biases and clamps by PyTorch's "operators"
+      (Megatron-Core); or "one-by-one", as dense layers (its SequentialMLP).
     - ``launches``: kernels come out of a CUDA graph ("graphed"), or "python" launches each and the experts'
       only once it knows how many rows each gets, or each launch waits for the kernel before ("blocking",
       CUDA_LAUNCH_BLOCKING=1).

@@ -212,6 +212,8 @@ def issued_s(shape: Shape, ep: Real, at: Chip) -> tuple[Real, Real]:
     Counts the kernels of the vendors' training software; PyTorch's own operators launch more
     (``one_gpu.capture`` counts them).
     """
+    if not check.is_trusted():
+        check.positive(ep=ep)
     each = launch_costs.HELD_KERNELS * (1.0 + at.casts)
     experts = shape.moe_share * launch_costs.EXPERT_KERNELS
     for part in shape.routed:
@@ -280,8 +282,8 @@ def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple
 def _routed_layer(
     part: Routed, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real
 ) -> tuple[Real, Real, Real, Real, Real, Real]:
-    """A GPU's routed experts as the arguments of ``trained_experts_s``: rows, experts with rows, experts held,
-    hidden and expert width, gate."""
+    """A GPU's routed experts as the arguments of ``trained_experts_s``: rows, experts with rows, experts
+    held, hidden and expert width, gate."""
     # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
     # zero
     held, top_k = ops.maximum(1.0, part.experts / ep), ops.maximum(1.0, part.top_k)
@@ -447,7 +449,7 @@ def again(
         check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
     seconds, moved, gate = 0.0, 0.0, 4.0 + 2.0 * shape.gated
     if "core_attn" in modules:
-        seconds = seconds + core_attention_s(shape, tokens, seq, tp, flash, at, kernels)[0]
+        seconds = seconds + _repeated_attention_s(shape, tokens, seq, tp, flash, at, kernels)
     if "every_other" in modules:
         for products, repeats in every_other(shape):
             seconds = seconds + repeats * _forward_s(products, tokens, tp, at)
@@ -481,6 +483,19 @@ def again(
         dense / (1.0 + dense) if "mlp" in modules else 0.0,
         1.0 if "moe" in modules else 0.0,
     )
+
+
+def _repeated_attention_s(shape, tokens, seq, tp, flash, at: Chip, kernels):
+    """Forward time of the attention that recomputing ``core_attn`` repeats in a mean layer: of kinds that
+    read what came before, not of those that keep a state of it, which are modules of their own."""
+    if not flash or not any(_keeps_state(kind) for kind in shape.attended):
+        return core_attention_s(shape, tokens, seq, tp, flash, at, kernels)[0]
+    each = attention_by_kind(shape, tokens, seq, tp, at, kernels)
+    return sum(kind.share * kind_s for kind, kind_s in zip(shape.attended, each) if not _keeps_state(kind))
+
+
+def _keeps_state(kind: Attended) -> bool:
+    return kind.mixer is not None and not kind.mixer.cached
 
 
 def every_other(shape: Shape) -> tuple[tuple[tuple[Product, ...], Real], ...]:

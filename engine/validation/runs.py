@@ -650,7 +650,8 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
     spreads are standard deviations of logarithms between clusters and within one. With one, two, … of a
     cluster's runs known, ``error`` is the mean error of its others, ``without`` what it was before, and
     ``covers`` the share that the bands hold; each cluster is judged by the spreads of the other sources. Runs
-    carry over if there are clusters enough, the error falls by a tenth and the bands hold."""
+    carry over if there are clusters enough, the bands hold, and the error falls with any number of runs, by a
+    tenth in the mean of these numbers."""
     clusters = {
         name: np.log([run.ratio for run in members])
         for name, members in _grouped(runs, _cluster).items()
@@ -660,9 +661,9 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
         return {}
     said: dict[str, Any] = dict(zip(("between", "within"), map(rounded, _spreads([*clusters.values()])[1:])))
     tried = [_with_own(clusters, count) for count in OWN_RUNS]
-    helped = all(
-        0.75 <= one["covers"] <= 0.92 and one["error"] < 0.9 * one["without"] for one in tried if one
-    )
+    judged = [one for one in tried if one]
+    helped = all(0.75 <= one["covers"] <= 0.92 and one["error"] < one["without"] for one in judged)
+    helped = helped and np.mean([one["error"] / one["without"] for one in judged]) < 0.9
     said["clusters"] = len(clusters)
     said["carries"] = int(len(clusters) >= FEWEST and helped)
     return said | {f"with {count}": one for count, one in zip(OWN_RUNS, tried) if one}
