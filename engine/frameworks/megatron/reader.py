@@ -308,7 +308,7 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
             return 1
         return layers // pp // each
     if text:
-        parts = _parts(text)
+        parts = chunk_layers(text)
         stages = len(parts)
         if not _is_even(parts, pp, layers):
             d.assume("layers of each stage", "even", "the layout's own split is not modelled")
@@ -326,7 +326,7 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
 MOST_PARTS = 10_000  # more chunks than any pipeline has
 
 
-def _parts(text: str) -> list[int]:
+def chunk_layers(text: str) -> list[int]:
     """The layers of each chunk of a layout string: bars part them, and x*n or (…)*n repeats something."""
     found = [0]
     _walk(found, text, 1)
