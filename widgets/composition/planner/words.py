@@ -5,9 +5,11 @@ import numpy as np
 from engine.base import ops
 from engine.calibration import bands
 from engine.frameworks import deepspeed, megatron, torchtitan
+from engine.launch.own_job import own_job
 from engine.mechanism import cost
 from engine.step import cases, constraints, planner
-from widgets.composition.planner.shared import TERMS
+from engine.step.training_job import Job
+from widgets.composition.planner.shared import COUNTED, TERMS
 from widgets.kit import text
 from widgets.kit.drawing import planned
 from widgets.kit.text import choose, select, show, usable
@@ -49,9 +51,13 @@ class Words:
         experts = choose(self.of_chosen(a.ep) > 1, f" × EP {ep}", "")
         return f"TP {tp} × PP {pp} × CP {cp} × DP {dp}{experts}"
 
-    @readout("State counted", help="weights, gradients and optimizer of the recipe chosen", rest=True)
+    @readout("State counted", help="weights, gradients and optimizer; and whose program", rest=True)
     def state_counted(self):
-        return f"{show(self.recipe.bytes_per_param, 'bytes')} a parameter"
+        """The recipe and the program whose bytes and seconds these are."""
+        recipe = self.counted_recipe()
+        each = show(recipe.bytes_per_param, "bytes")
+        program = select(self.framework, COUNTED.names)
+        return f"{recipe.name}, {each} a parameter; {program}"
 
     @readout("HFU", help="with what is computed again", rest=True)
     def hfu(self):
@@ -180,10 +186,11 @@ class Words:
         )
 
     # -- for other programs ----------------------------------------------------------------------------------
-    def settings(self, can, write):
+    def settings(self, framework, write):
         """The layout shown in another program’s words; nothing where none fits, or the program refuses it."""
+        can, by = framework.can, own_job(framework.key, Job(1, 1), "bf16").software
         shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
+        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow, by)
         starts = constraints.starts(can, self.case().model, cases.axes(self.case(), self.degrees()))
         refuses = f"{can.name} refuses this layout: choose it under Framework, and copy what is found then."
         return choose(
@@ -198,16 +205,16 @@ class Words:
 
     @document("Megatron-LM arguments", "layout.sh")
     def megatron(self):
-        return self.settings(megatron.CAN, megatron.FRAMEWORK.write)
+        return self.settings(megatron.FRAMEWORK, megatron.FRAMEWORK.write)
 
     @document("torchtitan TOML", "layout.toml")
     def torchtitan(self):
         place = ops.each(self.model, lambda option: torchtitan.place_of(option.key))
-        return self.settings(torchtitan.CAN, lambda run, words: torchtitan.written(run, words, place))
+        return self.settings(torchtitan.FRAMEWORK, lambda run, words: torchtitan.written(run, words, place))
 
     @document("DeepSpeed JSON", "layout.json")
     def deepspeed(self):
-        return self.settings(deepspeed.CAN, deepspeed.FRAMEWORK.write)
+        return self.settings(deepspeed.FRAMEWORK, deepspeed.FRAMEWORK.write)
 
     def best(self):
         """The winner's axes."""
