@@ -195,13 +195,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         ),
     )
     assumptions = (
-        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of 1 "
-        "to 64, full recomputation or none and eight schedules, each costed by the engine's one model of a "
-        "step; of them those that one of the frameworks can run, unless you choose otherwise. A framework that you "
-        "choose is counted with its own state and program; without one, with bf16 Adam of 16 bytes a "
-        "parameter. Tensor ranks "
-        "stand innermost, then context, data and pipeline. Failures, data loading and stragglers are left "
-        "out. A GPU of your own is taken to reach the same shares of its peak and bandwidth as the H100 SXM."
+        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
+        "1 to 64, full recomputation or none and eight schedules, each costed by the engine's one model of a "
+        "step; of them those that one of the frameworks can run, unless you choose otherwise. A framework "
+        "that you choose is counted with its own state and program; without one, 16 bytes a parameter, for "
+        "mixed-precision Adam. Tensor ranks stand innermost, then context, data and pipeline. Failures, data "
+        "loading and stragglers are left out. A GPU of your own is taken to reach the same shares of its "
+        "peak and bandwidth as the H100 SXM."
     )
     formula = (
         "$$\\tau = \\tau_\\text{compute} + \\tau_\\text{tensor} + \\tau_\\text{bubble} + "

@@ -136,4 +136,5 @@ CAN = Ability(
     cuts_contexts=True,
     rounds=FULL,
     row_tokens=1,
+    one_kind=True,
 )

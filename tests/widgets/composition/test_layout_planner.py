@@ -358,7 +358,7 @@ def test_the_winner_under_deepspeed_is_its_json(preset):
     assert found["train_batch_size"] == each * a.dp[0] and widget.gpus == a.dp[0]
 
 
-# -- what is counted -------------------------------------------------------------------------------------------
+# -- what is counted ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
 @pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed", "fsdp2"])
 def test_the_state_and_the_program_counted_are_those_of_the_framework_chosen(framework, precision):

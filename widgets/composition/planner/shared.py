@@ -9,7 +9,8 @@ from widgets.kit.drawing import planned
 from widgets.kit.drawing.panels import Panel, Place
 from widgets.kit.own_job import CLUSTER_FIELDS, MODEL_FIELDS
 
-LIMITED = AxisLimits(able=able("any"))  # what the frameworks to choose from can run
+# what the frameworks to choose from can run; one that has further models by name differs in nothing here
+LIMITED = AxisLimits(able=tuple(each for each in able("any") if not each.names))
 COUNTED = own_job.counted(LIMITED.able)
 RANGES = [f"{axis}_{end}" for axis in RANGED for end in ("from", "to")]
 WITHIN = ("framework", *RANGES, "zero_stage", "most_chunks", "recomputation")
