@@ -121,7 +121,7 @@ def test_no_framework_is_offered_a_model_whose_layers_its_settings_cannot_say(mo
     others by name, and a recipe of that name is what is written."""
     job, shape = Job(256, 4096), catalog.model(model)
     for framework in ("megatron", *(("torchtitan",) if models.has_mixers(shape) else ())):
-        with pytest.raises(ValueError, match="layers that (Megatron|torchtitan)"):
+        with pytest.raises(ValueError, match=r"layers that (Megatron|torchtitan)"):
             engine.plan(model, "h100-sxm", job, 64, top=1, framework=framework)
         assert not engine.Constraints(able=(frameworks()[framework].can,)).allows(shape, Layout(64, 2), job)
     if model in bridge_recipes.OF_THE_LIBRARY:
