@@ -5,7 +5,7 @@ import numpy as np
 from engine import catalog
 from engine.base import ops
 from engine.mechanism import cost
-from engine.step import cases, own, planner, search
+from engine.step import cases, near, own, planner, search
 from engine.step.constraints import AxisLimits
 from widgets.composition.planner.chosen import Chosen
 from widgets.composition.planner.cloud import Cloud
@@ -218,6 +218,11 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         return ops.select(np.where(self.recipe < 1, self.framework, named), [*COUNTED.recipes, *UNIFORM])
 
     @once
+    def sequences(self):
+        """The sequences of a step: as many as the tokens give, or near them a number that layouts divide."""
+        return near.snapped(cases.sequences(self.batch_tokens, self.seq), self.gpus)["sequences"]
+
+    @once
     def case(self):
         machines = self.cluster()
         return cases.Case(
@@ -227,7 +232,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             machines.hbm_bytes,
             self.counted_recipe(),
             self.gpus,
-            cases.sequences(self.batch_tokens, self.seq),
+            self.sequences(),
             self.seq,
             AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
             COUNTED.jobs,

@@ -387,3 +387,14 @@ def test_without_a_framework_the_state_counted_is_said_and_a_recipe_may_be_chose
     mine = at(framework="megatron", recipe="bf16-adam")
     assert lacks(mine.state_counted(), "16", "Megatron-Core") == []
     assert mine.outcome().total_bytes[0] != at(framework="megatron").outcome().total_bytes[0]
+
+
+def test_a_batch_that_layouts_cannot_divide_is_snapped_and_said():
+    """16M tokens of 32k are 488 sequences, 8 times 61; nothing is said of a batch that stays."""
+    mine = at(model="mixtral-8x7b", gpu="b200", gpus=256, seq=32768, batch_tokens=16e6)
+    assert mine.case().global_batch == 512
+    assert lacks(regimes(mine)["snapped"], "488", "512", "%", "more") == []
+    for preset in WIDGET.presets:
+        widget = at(preset)
+        assert "snapped" not in regimes(widget)
+        assert widget.case().global_batch == cases.sequences(widget.batch_tokens, widget.seq)

@@ -117,10 +117,21 @@ class Words:
     def nothing_legal(self):
         return self.none_legal(), (
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
-            f"and the {show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come "
+            f"and the {show(self.sequences(), 'count')} sequences of a step come "
             f"out whole{choose(self.is_limited(), ' within your limits', '')}. First response: "
             f"{choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of sequences with the "
             "same small factors."
+        )
+
+    @regime()
+    def snapped(self):
+        """Which batch is planned instead of one that layouts cannot divide."""
+        asked, planned = cases.sequences(self.batch_tokens, self.seq), self.sequences()
+        return (asked != planned) & ~self.none_legal(), (
+            f"{show(self.batch_tokens, 'tokens')} are {show(asked, 'count')} sequences, which few layouts can "
+            f"share out evenly. Planned with {show(planned, 'count')}, "
+            f"{show(np.abs(planned / asked - 1.0), 'percent')} {choose(planned > asked, 'more', 'fewer')}, "
+            "which leave far more to choose from."
         )
 
     @regime()
