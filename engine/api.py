@@ -136,7 +136,7 @@ def plan(
     def searched(job: Job, gpus: int) -> Plan:
         return search.plan(shape, at, job, gpus, top, within=limits, hsdp=hsdp)
 
-    return with_near(searched, job, gpus)
+    return with_near(searched, job, gpus, lambda fewer: len(search.splits(shape, job, fewer)))
 
 
 @answers

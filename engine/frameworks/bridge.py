@@ -97,7 +97,7 @@ UNMODELLED = {
 CAN = replace(
     megatron.CAN,
     key="bridge",
-    name="Megatron-Bridge",
+    name="Megatron-Bridge on Core 0.15",
     source=f"{megatron.CAN.source}; NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/recipes at 067f987d",
     names=tuple(OF_THE_LIBRARY),
 )

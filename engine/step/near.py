@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_PRIME = 7  # of numbers that are left as they are
 WITHIN = 0.06  # what a near number may differ by, as a share
+NODE, TRIED = 8, 64  # GPUs of a node, and how many smaller numbers of GPUs are tried
 TWOS = 2**20  # what a sequence's tokens are divided by
 
 
@@ -60,8 +61,8 @@ def nearest(number: float, divided_by: float, most: float) -> float:
     """The whole number up to ``most``, within WITHIN of this one, that has the most divisors in common with
     what divides it, which are the degrees that a layout may have; of several the nearest, of two the larger.
 
-    >>> nearest(488, 256 * 64, 1000), nearest(500, 512 * 64, 500)
-    (512, 480)
+    >>> nearest(488, 256 * 64, 1000)
+    512
     """
     best, best_ways = number, ways(common(number, divided_by))
     for step in range(1, int(number * WITHIN) + 1):
@@ -106,16 +107,26 @@ SEQUENCES, TOKENS, GPUS = "sequences", "tokens a sequence", "GPUs"
 FIELDS = {SEQUENCES: "global_batch", TOKENS: "seq"}  # of a job
 
 
-def numbers(job: Job, gpus: int) -> list[tuple[str, int, int]]:
-    """(what, the number, the near one) for each awkward number of a job. GPUs are only left out, as nobody
-    has more than there are."""
+def numbers(job: Job, gpus: int, ways_to_cut: Callable[[int], int]) -> list[tuple[str, int, int]]:
+    """(what, the number, the near one) for each awkward number of a job."""
     batch, seq = job.global_batch, job.seq
     found = [
         (SEQUENCES, batch, near_batch(batch, gpus)),
         (TOKENS, seq, nearest(seq, TWOS, seq * (1.0 + WITHIN)) if is_awkward(seq) else seq),
-        (GPUS, gpus, nearest(gpus, batch * MICRO_BATCHES[-1], gpus) if is_awkward(gpus) else gpus),
+        (GPUS, gpus, fewer(gpus, ways_to_cut) if is_awkward(gpus) else gpus),
     ]
     return [(what, asked, int(near)) for what, asked, near in found if near != asked]
+
+
+def fewer(gpus: int, ways_to_cut: Callable[[int], int]) -> int:
+    """The next smaller number of GPUs, in whole nodes of eight, that can be cut in more ways, as nobody has
+    more GPUs than there are; of very many only every so many are tried."""
+    step = NODE * max(1, gpus // (NODE * TRIED))
+    now = ways_to_cut(gpus)
+    for other in range(gpus // step * step, gpus // 2, -step):
+        if ways_to_cut(other) > now:
+            return other
+    return gpus
 
 
 def lines(found: tuple[Near, ...]) -> list[printing.Part]:
@@ -124,25 +135,29 @@ def lines(found: tuple[Near, ...]) -> list[printing.Part]:
     return [*above, *(f"  {each}" for each in found)] if found else []
 
 
-def with_near(search: Callable[[Job, int], Plan], job: Job, gpus: int) -> Plan:
+def with_near(
+    search: Callable[[Job, int], Plan], job: Job, gpus: int, ways_to_cut: Callable[[int], int]
+) -> Plan:
     """What a search finds, with what it finds for near numbers where the job's are awkward. Where it finds
-    nothing, the message names those near numbers for which it does."""
+    nothing, the message names those near numbers for which it does. ``ways_to_cut`` counts the splits of so
+    many GPUs."""
     try:
         found = search(job, gpus)
     except ValueError as error:
-        near = [
-            (what, asked, each)
-            for what, asked, each in numbers(job, gpus)
+        told = ", ".join(
+            f"{asked:,} → {each:,} {what}"
+            for what, asked, each in numbers(job, gpus, ways_to_cut)
             if _tried(search, job, gpus, what, each)
-        ]
-        if not near:
+        )
+        if not told:
             raise
-        told = ", ".join(f"{asked:,} → {each:,} {what}" for what, asked, each in near)
         raise ValueError(f"{error}; near: {told}") from None
     beside = []
-    for what, asked, each in numbers(job, gpus) if found.best.fits else []:
+    for what, asked, each in numbers(job, gpus, ways_to_cut) if found.best.fits else []:
         other = _tried(search, job, gpus, what, each)
-        if other is not None and other.best.fits and other.layouts > found.layouts:
+        if other is None or not other.best.fits or other.layouts <= found.layouts:
+            continue
+        if what != GPUS or other.best.step_s < found.best.step_s:  # fewer GPUs have to be faster
             more = other.layouts / found.layouts
             beside.append(Near(what, asked, each, more, other.best.mfu(), found.best.mfu()))
     return replace(found, near=tuple(beside))

@@ -36,7 +36,7 @@ def test_divisors_and_common_ones():
 
 def test_a_round_batch_is_left_as_it_is():
     """Also DeepSeek-V3's 15,360 = 2¹⁰ · 3 · 5."""
-    assert near.numbers(Job(15360, 4096), 2048) == []
+    assert near.numbers(Job(15360, 4096), 2048, int) == []
     assert near.near_batch(488, 256) == near.snapped(488.0, 256.0)["sequences"] == 512
 
 
@@ -51,5 +51,13 @@ def test_a_plan_says_which_near_batch_leaves_more_to_choose_from():
 
 
 def test_where_nothing_is_legal_the_message_has_the_near_numbers():
-    with pytest.raises(ValueError, match=r"near: 504 → 480 GPUs|near: 509 → \d+ GPUs"):
-        engine.plan("llama3.1-8b", "h100-sxm", Job(512, 4096), 509)
+    """Of 500 GPUs, 5 · 5 · 5 · 4, nothing divides a batch of 512 or 32 layers and heads; 256 is the next."""
+    with pytest.raises(ValueError, match="got 512; near: 500 → 256 GPUs"):
+        engine.plan("llama3.1-8b", "h100-sxm", Job(512, 4096), 500)
+
+
+def test_fewer_gpus_are_named_only_where_they_are_faster():
+    """With 352 = 32 · 11 every layout has 11 or more data ranks."""
+    found = engine.plan("llama3.1-8b", "h100-sxm", Job(352, 4096), 352, top=1)
+    for one in found.near:
+        assert one.what != near.GPUS or one.mfu / one.asked_mfu > one.asked / one.near

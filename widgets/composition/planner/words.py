@@ -128,8 +128,8 @@ class Words:
         """Which batch is planned instead of one that layouts cannot divide."""
         asked, planned = cases.sequences(self.batch_tokens, self.seq), self.sequences()
         return (asked != planned) & ~self.none_legal(), (
-            f"{show(self.batch_tokens, 'tokens')} are {show(asked, 'count')} sequences, which few layouts can "
-            f"share out evenly. Planned with {show(planned, 'count')}, "
+            f"{show(self.batch_tokens, 'tokens')} are {show(asked, 'count')} sequences, which few layouts "
+            f"can share out evenly. Planned with {show(planned, 'count')}, "
             f"{show(np.abs(planned / asked - 1.0), 'percent')} {choose(planned > asked, 'more', 'fewer')}, "
             "which leave far more to choose from."
         )
