@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_PRIME = 7  # of numbers that are left as they are
 WITHIN = 0.06  # what a near number may differ by, as a share
+MOST_SEQUENCES = MICRO_BATCHES[-1]  # of a micro-batch
 NODE, TRIED = 8, 64  # GPUs of a node, and how many smaller numbers of GPUs are tried
 TWOS = 2**20  # what a sequence's tokens are divided by
 
@@ -78,7 +79,7 @@ def near_batch(global_batch: float, gpus: float) -> float:
     """The number of sequences near an awkward one that these GPUs can share out in more ways."""
     if not is_awkward(global_batch):
         return global_batch
-    return nearest(global_batch, gpus * MICRO_BATCHES[-1], global_batch * (1.0 + WITHIN))
+    return nearest(global_batch, gpus * MOST_SEQUENCES, global_batch * (1.0 + WITHIN))
 
 
 @program(sequences=())
@@ -107,26 +108,29 @@ SEQUENCES, TOKENS, GPUS = "sequences", "tokens a sequence", "GPUs"
 FIELDS = {SEQUENCES: "global_batch", TOKENS: "seq"}  # of a job
 
 
-def numbers(job: Job, gpus: int, ways_to_cut: Callable[[int], int]) -> list[tuple[str, int, int]]:
-    """(what, the number, the near one) for each awkward number of a job."""
+def numbers(
+    job: Job, gpus: int, ways_to_cut: Callable[[int], int], stuck: bool = False
+) -> list[tuple[str, int, int]]:
+    """(what, the number, the near one) for each awkward number of a job; for any number of GPUs where a
+    search is stuck."""
     batch, seq = job.global_batch, job.seq
     found = [
         (SEQUENCES, batch, near_batch(batch, gpus)),
         (TOKENS, seq, nearest(seq, TWOS, seq * (1.0 + WITHIN)) if is_awkward(seq) else seq),
-        (GPUS, gpus, fewer(gpus, ways_to_cut) if is_awkward(gpus) else gpus),
+        (GPUS, gpus, fewer(gpus, ways_to_cut) if stuck or is_awkward(gpus) else gpus),
     ]
     return [(what, asked, int(near)) for what, asked, near in found if near != asked]
 
 
 def fewer(gpus: int, ways_to_cut: Callable[[int], int]) -> int:
-    """The next smaller number of GPUs, in whole nodes of eight, that can be cut in more ways, as nobody has
-    more GPUs than there are; of very many only every so many are tried."""
+    """The next smaller number of GPUs, in whole nodes of eight, that can be cut in half as many ways as the
+    best of all down to a half of them, and in more than all GPUs: nobody has more than there are. Of very
+    many only every so many are tried."""
     step = NODE * max(1, gpus // (NODE * TRIED))
-    now = ways_to_cut(gpus)
-    for other in range(gpus // step * step, gpus // 2, -step):
-        if ways_to_cut(other) > now:
-            return other
-    return gpus
+    ways_of = {gpus: ways_to_cut(gpus)}
+    ways_of |= {other: ways_to_cut(other) for other in range(gpus // step * step, gpus // 2, -step)}
+    enough = max(max(ways_of.values()) / 2.0, ways_of[gpus] + 1.0)
+    return next((other for other, many in ways_of.items() if many >= enough), gpus)
 
 
 def lines(found: tuple[Near, ...]) -> list[printing.Part]:
@@ -146,7 +150,7 @@ def with_near(
     except ValueError as error:
         told = ", ".join(
             f"{asked:,} → {each:,} {what}"
-            for what, asked, each in numbers(job, gpus, ways_to_cut)
+            for what, asked, each in numbers(job, gpus, ways_to_cut, stuck=True)
             if _tried(search, job, gpus, what, each)
         )
         if not told:
