@@ -493,7 +493,7 @@ def test_check_prints_the_report_and_its_status_says_whether_it_runs(tmp_path, c
     found = answer(f"check {file} --gpu h100-sxm", capsys)
     assert found["verdict"] == "fits" and found["cache_tokens"] > 100_000 and found["read"][0]["line"] == 1
     status, out, err = call(f"check {file} --gpu t4", capsys)
-    assert status == 3 and err.count("\n") == 1 and "does not start" in err and "No available memory" in out
+    assert status == 3 and err.count("\n") == 1 and "does not fit" in err and "No available memory" in out
 
 
 def test_check_s_bad_files_are_a_line(tmp_path, capsys):

@@ -51,7 +51,7 @@ def test_a_plan_says_which_near_batch_leaves_more_to_choose_from():
 
 
 def test_where_nothing_is_legal_the_message_has_the_near_numbers():
-    """Of 500 GPUs, 5 · 5 · 5 · 4, nothing divides a batch of 512 or 32 heads; 384 can be cut in 62 ways, 256 in 89."""
+    """Nothing divides 500 GPUs and a batch of 512 or 32 heads; 384 can be cut in 62 ways, 256 in 89."""
     with pytest.raises(ValueError, match="got 512; near: 500 → 384 GPUs"):
         engine.plan("llama3.1-8b", "h100-sxm", Job(512, 4096), 500)
 
