@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from engine.base import typed
 from engine.catalog.software import DEFAULT, switches
 from engine.frameworks import registry
+from engine.launch import packaged
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
@@ -34,6 +36,20 @@ def refused(prog: str, message: object) -> int:
     """Say in one line on standard error what is wrong; the exit status."""
     print(f"{prog}: error: {one_line(message)}", file=sys.stderr)
     return BAD_INPUT
+
+
+# what the public functions call by another name than the command
+FLAG_OF = {
+    "dollars_per_gpu_hour": "--price",
+    "overhead_share": "--overhead",
+    "budget_dollars": "--budget",
+    "buffer_bytes": "--bytes",
+}
+
+
+def by_flag(message: object) -> str:
+    """A message with the flags that set what it names."""
+    return re.sub(rf"\b({'|'.join(FLAG_OF)})\b", lambda found: FLAG_OF[found[0]], str(message))
 
 
 STATUSES = (
@@ -203,6 +219,15 @@ def _add_load(parser):
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
     parser.add_argument(
         "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(registry.servers())}"
+    )
+    parser.add_argument(
+        "--form",
+        default=packaged.SCRIPT,
+        choices=packaged.FORMS,
+        help="of what is exported: a script, a file for docker compose, objects of Kubernetes (script)",
+    )
+    parser.add_argument(
+        "--checkpoint", default="", help="the name of the checkpoint that is served (the public one)"
     )
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
 
