@@ -46,6 +46,7 @@ TRUE_OR_FALSE = (
     *("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"),
     *("gathers_ends", "reduces_wide", "frees_gradients", "written_out", "flat_buffers"),
 )
+OF_MATRICES = ("matrices", "orthogonal", "joins_gate")  # what only an optimizer of whole matrices asks
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -198,6 +199,13 @@ def changed(by: Program, /, **changes: Any) -> Program:
         if name not in known:
             raise ValueError(f"software has no field {name!r}; it may have {', '.join(known)}")
     return replace(by, **changes)
+
+
+def without_matrices(by: TrainingSoftware) -> TrainingSoftware:
+    """What the program does under an optimizer that needs no whole matrices, with the name of the usual one:
+    two that are equal then cost the same."""
+    said = {field.name: field.default for field in fields(TrainingSoftware) if field.name in OF_MATRICES}
+    return replace(by, key=DEFAULT, name="", source="", checked="", note="", **said)
 
 
 def switches() -> dict[str, type]:

@@ -33,7 +33,7 @@ from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, LogLine, Sure
 from engine.frameworks.known_models import named
-from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
+from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Group, Pool, ServerCommand, command
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -139,6 +139,8 @@ SIZES_BY_REQUESTS, FEWER_SIZES = (0, 10), (0, 12)  # since which release sizes f
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
+SIDE_CHANNEL = 5600  # the first port at which NIXL's connector offers caches (envs.py)
+
 
 class Vllm(ServerCommand):
     """Its data-parallel ranks share experts where that is asked."""
@@ -165,6 +167,8 @@ class Vllm(ServerCommand):
 
     images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm-openai-nonroot")
     image_runs = ("vllm", "serve")
+    image = "vllm/vllm-openai:v0.12.0"
+    image_starts = True
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """The values of its chart."""
@@ -447,11 +451,17 @@ class Vllm(ServerCommand):
             flags.append(self.flag("kv-transfer-config", f"'{KV_CONNECTOR}'"))
         return flags
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
         """The replicas of a pool by one command, unless their GPUs share experts: then each by its own."""
-        if pool.of.dp > 1:
-            return [each(pool), *command(self.replica(of, pool, 0), f"vllm serve {name}")]
-        return command(self.replica(of, pool, pool.replicas), f"vllm serve {name}")
+        among = 0 if pool.of.dp > 1 else pool.replicas
+        return command([*self.replica(of, pool, among), *self.at_port(port)], f"vllm serve {name}")
+
+    def variables(self, group: Group, counted: bool) -> list[str]:
+        """The port at which a pool's worker offers its caches; each of its ranks takes the next one."""
+        if not group.pool.role:
+            return []
+        first = SIDE_CHANNEL + group.first
+        return [f"VLLM_NIXL_SIDE_CHANNEL_PORT={f'$(({first} + {group.each} * i))' if counted else first}"]
 
 
 def sizes_of(largest: int, every_8th: bool = False) -> int:

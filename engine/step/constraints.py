@@ -6,7 +6,8 @@ planner, its page, and the planner's best beside a launch hand some of them in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,17 @@ class Ability:
     rounds: str = ""  # an interleaved pipeline deals micro-batches out in groups of as many as it has stages,
     # all of them FULL, or in as many groups, all of them EQUAL
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
+    one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
+    names: tuple[str, ...] = ()  # … but for these models, which it has by name
+
+
+@lru_cache(512)
+def says(able: Ability, model: Model) -> bool:
+    """Whether a framework's settings can say a model of the catalogue's layers."""
+    if not isinstance(model, models.Model):  # a page's choice, among models of one kind
+        return True
+    alike = able.mixes or not models.has_mixers(model)
+    return alike and (not able.one_kind or model.key in able.names or models.in_short_keys(model))
 
 
 FULL, EQUAL = "full", "equal"  # values of ``Ability.rounds``
@@ -125,8 +137,6 @@ def copies(able: Ability, a: Any) -> Truth:
 def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
-    if models.has_mixers(model) and not able.mixes:
-        can = can & (a.tp < 1.0)
     if able.cuts_models:
         can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able, model.experts, a)
@@ -184,8 +194,19 @@ class Constraints:
         """What the framework can do, where it is a single one."""
         return self.able[0] if len(self.able) == 1 else None
 
+    def having(self, model: Model) -> tuple[Ability, ...]:
+        """Those of the frameworks that have the model, without those that then run the same as another."""
+        rest = {"key": "", "name": "", "source": "", "one_kind": False, "names": ()}
+        return tuple({replace(able, **rest): able for able in self.able if says(able, model)}.values())
+
     def rows(self, model: Model, every: np.ndarray) -> np.ndarray:
         """Those of a search's rows that are within the ranges."""
+        if self.able and not self.having(model):
+            named = ", ".join(able.name for able in self.able)
+            raise ValueError(
+                f"model must have layers that {named} can be told of, got {model.key}: its settings say one "
+                "kind of layer, and this model has several"
+            )
         kept, able = every[:, 0] >= 1, self.only
         for name, limits in self.ranges.items():
             if limits is not None:
@@ -213,7 +234,7 @@ class Constraints:
         if not self.able:
             return kept
         some = False
-        for able in self.able:
+        for able in self.having(model):
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
             some = some | runs(able, model, a, has)
         return kept & some
@@ -221,6 +242,8 @@ class Constraints:
     def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
         """Whether one layout is within the constraints; without a job nothing is asked of its batch and its
         sequences."""
+        if self.able and not self.having(model):
+            return False
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
         names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard", "micro_batch")

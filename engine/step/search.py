@@ -31,6 +31,7 @@ from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
+from engine.step import near
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, layout_dict, recipe_of, usual_layout
 from engine.step.legality import (
@@ -43,13 +44,13 @@ from engine.step.legality import (
     require_trainable,
 )
 from engine.step.splits import LEAST_TOKENS as LEAST_TOKENS
+from engine.step.splits import MICRO_BATCHES as MICRO_BATCHES
 from engine.step.splits import legal_splits
 from engine.step.step import Axes, MicroBatch, micro_batch, sizes, step, total_bytes, worked
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
 
-MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 ZERO_STAGES = (0, 1, 2, 3)
 # every (schedule, chunks of layers a stage)
@@ -113,6 +114,7 @@ class Plan(printing.Printed):
     free_s: float = math.nan  # the fastest step of all, whether it fits or not
     simplest: Estimate | None = None  # of those that the estimate cannot tell from the fastest
     tied: int = 1  # splits whose bands overlap that of the fastest; 0 where nothing fits
+    near: tuple[near.Near, ...] = ()  # numbers near the job's that more layouts can divide
 
     @property
     def counted(self) -> str:
@@ -132,6 +134,7 @@ class Plan(printing.Printed):
             "tied_splits": self.tied,
             "simplest": (self.simplest or self.best).as_dict(),
             "best": self.best.as_dict(),
+            "near": [each._asdict() for each in self.near],
             "runners_up": [{**other.as_dict(), **lost_by(self.best, other)} for other in self.runners_up],
         }
 
@@ -162,6 +165,7 @@ def _parts(found: Plan) -> list[printing.Part]:
         told,
         above_simplest,
         layouts_table([plainly]),
+        *near.lines(found.near),
     ]
 
 

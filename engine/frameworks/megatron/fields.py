@@ -137,4 +137,5 @@ CAN = Ability(
     cuts_contexts=True,
     rounds=FULL,
     row_tokens=1,
+    one_kind=True,
 )
