@@ -626,8 +626,8 @@ def server_bytes(gpu: Gpu) -> Real:
     """The memory of a GPU that a server divides into weights and KV caches: the data sheet's figure minus the
     framework.
 
-    A server does not fill all that ``capacity_bytes`` gives: vLLM takes 0.9 of what the driver reports, 77 of
-    an H100's 85.5 · 10⁹ bytes, and runs its kernels in the rest. This figure, 78, is within 2 % of that.
+    A server does not fill all that ``capacity_bytes`` gives: vLLM takes 0.92 of what the driver reports, 78.7
+    of an H100's 85.5 · 10⁹ bytes, and runs its kernels in the rest. This figure, 78, is within 1 % of that.
     """
     return gpu.hbm_bytes - FRAMEWORK_BYTES
 
