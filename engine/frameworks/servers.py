@@ -36,6 +36,8 @@ UNMODELLED = {
 }
 STORED = {
     "fp8": "fp8",
+    "fp8_per_tensor": "fp8",
+    "fp8_per_block": "fp8",
     "w8a8_fp8": "fp8",
     "fbgemm_fp8": "fp8",
     "modelopt": "fp8",
@@ -91,6 +93,7 @@ class ServerCommand(Framework):
     of_rest = False  # … or of what is left beside the weights
     requests = 256  # at once, by default
     limits_all = False  # whether its limits are those of all groups that share experts together
+    fp8 = "fp8"  # what it calls weights in 16 bits that it stores in fp8 itself
     of_fp8 = ""  # what its checkpoint in fp8 has to be
     loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
     by_one_command = True  # whether a command may start several replicas
@@ -283,7 +286,7 @@ class ServerCommand(Framework):
         """The flag for the format of the weights, where one is needed."""
         if of.weights == "bf16" or stored_in_4_bits(of):
             return []
-        return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+        return [self.flag("quantization", {"fp8": self.fp8, "int4": "awq_marlin"}[of.weights])]
 
 
 def _names_a_file(of: Framework, entry: Entry) -> bool:

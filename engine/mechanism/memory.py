@@ -632,12 +632,14 @@ def server_bytes(gpu: Gpu) -> Real:
     return gpu.hbm_bytes - FRAMEWORK_BYTES
 
 
-SERVER_SHARE = 0.9  # of what the driver reports: vLLM's default, gpu_memory_utilization
+# of what the driver reports: vLLM takes 0.92 by default (gpu_memory_utilization, since about 0.20; 0.9 before),
+# and counts in it the activations of its largest step, for which this leaves the rest
+SERVER_SHARE = 0.9
 
 
 def startable_bytes(gpu: Gpu) -> Real:
     """The memory that vLLM leaves to weights and caches if it is started without a flag for it.
-    ``server_bytes`` agrees within 2 %, but where weights leave hardly any room, these two per cent decide."""
+    ``server_bytes`` is a little more, and where weights leave hardly any room, that decides."""
     return SERVER_SHARE * capacity_bytes(gpu) - FRAMEWORK_BYTES
 
 
