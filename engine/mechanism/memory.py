@@ -632,8 +632,8 @@ def server_bytes(gpu: Gpu) -> Real:
     return gpu.hbm_bytes - FRAMEWORK_BYTES
 
 
-# of what the driver reports: vLLM takes 0.92 by default (gpu_memory_utilization, since about 0.20; 0.9 before),
-# and counts in it the activations of its largest step, for which this leaves the rest
+# of what the driver reports: vLLM takes 0.92 by default (gpu_memory_utilization; 0.9 before about 0.20)
+# and counts the activations of its largest step in it, for which this leaves the rest
 SERVER_SHARE = 0.9
 
 

@@ -76,13 +76,13 @@ class EagerOverhead(Widget):
         "it with the GPU menu alone."
     )
     assumptions = (
-        f"All operators alike, bf16, one stream, from an idle start. A product runs at "
+        "All operators alike, bf16, one stream, from an idle start. A product runs at "
         f"{show(dispatch.MATMUL_SHARE, 'percent', 2)} of the dense peak or "
-        f"{show(DEFAULT.memory_share, 'percent', 2)} of HBM's rate, whichever takes longer, an addition at the "
-        "latter, and no kernel is shorter than the shortest. CUDA's queue holds 1,024 launches. The first 12 operators are drawn; the words "
-        "count them all. Diamonds: products timed in a loop, by NVIDIA (DGXC sample log, which names neither "
-        "GPU nor CPU nor format, so that they stay for each GPU) and by measure/launches.py on an H100, "
-        "whose kernels alone are the small circles."
+        f"{show(DEFAULT.memory_share, 'percent', 2)} of HBM's rate, whichever takes longer, an addition "
+        "at the latter, and no kernel is shorter than the shortest. CUDA's queue holds 1,024 launches. The "
+        "first 12 operators are drawn; the words count them all. Diamonds: products timed in a loop, by "
+        "NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, so that they stay for each GPU) "
+        "and by measure/launches.py on an H100, whose kernels alone are the small circles."
     )
     formula = (
         "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "

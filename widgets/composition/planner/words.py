@@ -164,8 +164,8 @@ class Words:
         share = self.said(np.max(found.times_s[0]) / found.step_s[0], "percent")
         return (factor > 1.3) & (waits / found.step_s[0] > 0.03) & (planner.binding(found) < 1), (
             f"Arithmetic takes {share} of this step, yet to shorten the step by a tenth it would have to be "
-            f"{choose(found.needed[0] < planner.NEVER, '', 'more than ')}{show(factor, 'times')} as fast, with "
-            f"layout, micro-batch and schedule as they are. At that speed {show(waits, 'seconds')} of "
+            f"{choose(found.needed[0] < planner.NEVER, '', 'more than ')}{show(factor, 'times')} as fast, "
+            f"with layout, micro-batch and schedule as they are. At that speed {show(waits, 'seconds')} of "
             f"{select(found.uncovered, TERMS)} no longer hide behind it. Another layout may hide them: plan "
             "again for a faster chip."
         )
