@@ -81,8 +81,8 @@ class EagerOverhead(Widget):
         f"{show(DEFAULT.memory_share, 'percent', 2)} of HBM's rate, whichever takes longer, an addition "
         "at the latter, and no kernel is shorter than the shortest. CUDA's queue holds 1,024 launches. The "
         "first 12 operators are drawn; the words count them all. Diamonds: products timed in a loop, by "
-        "NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, so that they stay for each GPU) "
-        "and by measure/launches.py on an H100, whose kernels alone are the small circles."
+        "NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, so that they stay for each "
+        "GPU) and by measure/launches.py on an H100, whose kernels alone are the small circles."
     )
     formula = (
         "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "
