@@ -36,6 +36,8 @@ UNMODELLED = {
 }
 STORED = {
     "fp8": "fp8",
+    "fp8_per_tensor": "fp8",
+    "fp8_per_block": "fp8",
     "w8a8_fp8": "fp8",
     "fbgemm_fp8": "fp8",
     "modelopt": "fp8",
@@ -144,6 +146,7 @@ class ServerCommand(Framework):
     of_rest = False  # … or of what is left beside the weights
     requests = 256  # at once, by default
     limits_all = False  # whether its limits are those of all groups that share experts together
+    fp8 = "fp8"  # what it calls weights in 16 bits that it stores in fp8 itself
     of_fp8 = ""  # what its checkpoint in fp8 has to be
     public: dict[str, dict[str, str]] = {}  # checkpoint in 16 bits -> the same in other formats
     loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
@@ -382,7 +385,7 @@ class ServerCommand(Framework):
         """The flag for the format of the weights, where one is needed."""
         if of.weights == "bf16" or as_stored(of):
             return []
-        return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+        return [self.flag("quantization", {"fp8": self.fp8, "int4": "awq_marlin"}[of.weights])]
 
 
 def _names_a_file(of: Framework, entry: Entry) -> bool:

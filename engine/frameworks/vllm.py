@@ -161,6 +161,7 @@ class Vllm(ServerCommand):
     program = "vllm"
     module = "vllm.entrypoints"
     share = memory.SERVER_SHARE
+    fp8 = "fp8_per_tensor"  # as its documentation of online quantization has it since 0.20
     environment = ENVIRONMENT
     package = "vllm"
     loads_whole = True

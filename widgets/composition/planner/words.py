@@ -180,12 +180,11 @@ class Words:
         waits = np.where(found.uncovered_s > 0, found.uncovered_s, 0.0)
         share = self.said(np.max(found.times_s[0]) / found.step_s[0], "percent")
         return (factor > 1.3) & (waits / found.step_s[0] > 0.03) & (planner.binding(found) < 1), (
-            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet with this very "
-            "layout, micro-batch and schedule a step a tenth shorter "
-            f"{choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
-            f"{show(factor, 'times')} its speed. At that pace {show(waits, 'seconds')} of "
-            f"{select(found.uncovered, TERMS)} no longer hide. Another layout may hide them: plan again for "
-            "a faster chip."
+            f"Arithmetic takes {share} of this step, yet to shorten the step by a tenth it would have to be "
+            f"{choose(found.needed[0] < planner.NEVER, '', 'more than ')}{show(factor, 'times')} as fast, "
+            f"with layout, micro-batch and schedule as they are. At that speed {show(waits, 'seconds')} of "
+            f"{select(found.uncovered, TERMS)} no longer hide behind it. Another layout may hide them: plan "
+            "again for a faster chip."
         )
 
     @regime()
