@@ -82,8 +82,8 @@ class ThreeWalls(Widget):
 
     presets = {
         "70B, 15T tokens": {},
-        "Opening case: 8 nodes of 8": {"gpus": 64, "state": "whole"},
-        "… with its state cut": {"gpus": 64},
+        "Opening case: 8 nodes of 8": {"gpus": 64, "tokens": 1e12, "state": "whole"},
+        "… with its state cut": {"gpus": 64, "tokens": 1e12},
         "Llama 3.1 405B": {
             "size": 405e9,
             "tokens": 15.6e12,
