@@ -57,7 +57,7 @@ BY_HAND = {
     "backward_s(70e9, tokens=8192)": "3.56 s",  # 4 · 70e9 · 8,192 / 643.9e12
     "start_ups_s(buckets=49, ranks=128, alpha_s=a100_hop_s)": "12.9 ms",  # 49 · 254 · 1.03 µs
     "start_ups_s(buckets=49, ranks=128, alpha_s=tree_alpha_s(hdr, ranks=128))": "1.85 ms",  # 49 · 14 · 2.7 µs
-    "break_even_tokens | tokens": "4.29k tokens",  # two thirds of 6,439
+    "break_even_tokens": "4,292",  # two thirds of 6,439
     "100e9 * break_even_tokens / 8192": "52.4 GB/s",
     "old_nodes_need / 4096 | times": "11.8×",  # 15/16 · 643.9e12 / 12.5e9 / 4096
     "4 * models.parameters(llama_8b)": "32.1 GB",  # 4 · 8.03e9

@@ -213,8 +213,8 @@ class BandwidthPyramid(Widget):
         half, full = hierarchy.half_rate_bytes(self.chip)[NETWORK], hierarchy.bytes_per_s(self.chip)[NETWORK]
         reached = hierarchy.rate_reached(self.payload, self.chip)[NETWORK]
         return self.payload < half, (
-            "Latency is the wall: the network starts for "
-            f"{show(hierarchy.alpha_s(self.chip)[NETWORK], 'seconds')} and reaches "
+            "Latency is the wall: the network takes "
+            f"{show(hierarchy.alpha_s(self.chip)[NETWORK], 'seconds')} to start, and so it reaches only "
             f"{show(reached, 'bytes_per_s')} of {show(full, 'bytes_per_s')}. First response: send fewer, "
             f"larger messages, well above {show(half, 'bytes')} each (buckets, lesson 04)."
         )
@@ -225,7 +225,7 @@ class BandwidthPyramid(Widget):
         inside = choose(
             self.against()[LINK] > 1,
             "NVLink does not hide either, only HBM and what is nearer",
-            f"NVLink hides, and any wire from {show(hidden[LINK], 'bytes')} at its rate",
+            f"NVLink hides, as it does behind any product of {show(hidden[LINK], 'bytes')} or more",
         )
         near = self.against()[HBM] <= 1
         return (self.against()[NETWORK] > 1) & near, (

@@ -82,8 +82,8 @@ class ThreeWalls(Widget):
 
     presets = {
         "70B, 15T tokens": {},
-        "Opening case: 8 nodes of 8": {"gpus": 64, "state": "whole"},
-        "… with its state cut": {"gpus": 64},
+        "Opening case: 8 nodes of 8": {"gpus": 64, "tokens": 1e12, "state": "whole"},
+        "… with its state cut": {"gpus": 64, "tokens": 1e12},
         "Llama 3.1 405B": {
             "size": 405e9,
             "tokens": 15.6e12,
@@ -324,14 +324,14 @@ class ThreeWalls(Widget):
         """What to do first at each wall."""
         return [
             (
-                f"shard the state over at least {self.gpus_past(0)} GPUs, no copy twice (FSDP and ZeRO, "
+                f"shard the state over at least {self.gpus_past(0)} GPUs, a piece on each (FSDP and ZeRO, "
                 "lesson 05)"
             ),
             f"split the batch over {self.gpus_past(1)} GPUs in {self.split()}, or make it smaller",
             f"{self.gpus_past(2)} GPUs in {self.split()}, or a better MFU",
             (
                 "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, "
-                "since more of them work shorter and cost the same"
+                "since more GPUs are done sooner and cost the same"
             ),
         ]
 

@@ -309,7 +309,9 @@ class TrainingStep(Widget):
         step, waits = self.step(), show(1 - self.compute_share(), "percent")
         takes = f"{self.on_gpus()} a step takes {show_in(step.step_s, 's')}"
         works = show(self.compute_share(), "percent")
-        drawn = choose(step.turns > 1, f"; the last of {show(step.turns, 'count')} sequences is drawn", "")
+        drawn = choose(
+            step.turns > 1, f"; you see each GPU's last of {show(step.turns, 'count')} sequences", ""
+        )
         return choose(
             self.is_over(),
             f"Memory binds: {self.on_gpus()} a step needs {show(step.total_bytes, 'bytes')}"

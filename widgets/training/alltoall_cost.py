@@ -196,7 +196,7 @@ class AlltoallCost(Widget):
         """What each GPU holds of the experts, and from how many ranks its HBM is enough."""
         held, there = experts.held_bytes(self.model, RANKS), self.there()
         gpu, first = self.machine.gpu, show(self.fit_from(), "count")
-        wide = f"from {first} ranks {gpu.name} ({sold(gpu.hbm_bytes)}) holds them"
+        wide = f"{gpu.name} ({sold(gpu.hbm_bytes)}) has room from {first} ranks on"
         never = self.fit_from() >= NEVER
         return {
             "ranks": RANKS,
@@ -204,7 +204,7 @@ class AlltoallCost(Widget):
             "held_bytes": held,
             "text": [choose(there[i], show(held[i], "bytes"), "") for i in range(RANKS.size)],
             "title": [
-                f"expert weights on each GPU: {choose(never, 'no number of ranks holds them', wide)}",
+                f"expert weights on each GPU: {choose(never, 'too much on any number of ranks', wide)}",
                 *[""] * (RANKS.size - 1),
             ],
             "short": [
