@@ -2,6 +2,7 @@
 the resulting speed."""
 
 import numpy as np
+from bokeh.models import LinearScale
 
 from engine.mechanism import roofline
 from engine.one_gpu import tiling
@@ -12,14 +13,15 @@ from widgets.kit.text import choose, phrase, select, show, show_in
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 LEAST_ROWS, MOST_ROWS = 32.0, 8192.0  # of the axis, which is logarithmic: 64 rows shall be as plain as 4,096
-ROWS = np.arange(LEAST_ROWS, MOST_ROWS + 1, 32.0)
+STEPS = np.arange(LEAST_ROWS, MOST_ROWS + 1, 32.0)
+ROWS = np.sort(np.append(STEPS, STEPS[STEPS < 1024.0] + 1.0))  # where steps are wide, what one row more does
 VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
 # between these shares of the ceiling and of the view the dot's value is below it
 TROUGH, BESIDE, UNDER_PX = 0.85, 0.3, 36.0
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
 # rows from which on the dot's value changes its side, and the ceiling's name its end: at these shares of the axis
 SIDES = LEAST_ROWS * (MOST_ROWS / LEAST_ROWS) ** np.array([0.12, 0.46, 0.85])
-ACROSS = (29.0, 9100.0)
+ACROSS = (25.0, 11500.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height
 WAVES = np.arange(64.0)  # drawn at most
@@ -38,7 +40,7 @@ TIMES = {
 TIMED_ON = np.array([tiling.chip(row.chip).multiprocessors for row in TIMED])
 OURS = np.array([0.0 if row.tile is None else 1.0 for row in TIMED])  # of this kernel; else of torch's
 TIMED_TILES = np.array([row.tile or (0.0,) * len(Tile._fields) for row in TIMED])
-KEY_AT, KEY_ROWS = 1100.0, np.array([0.24, 0.15])  # what the marks are, of the view
+KEY_AT, KEY_ROWS = 40.0, np.array([0.58, 0.49])  # what the marks are, of the view
 TILE = ("block_m", "block_n", "block_k", "stages", "warps")
 SPEED = (*TILE, "n", "k", "group", "gpu")
 
@@ -344,6 +346,7 @@ class TileTuner(Widget):
                 choose(kernel > 0, "this kernel, measured", ""),
                 choose(torch > 0, "torch, measured", ""),
             ],
+            "short": [choose(kernel > 0, "kernel, timed", ""), choose(torch > 0, "torch, timed", "")],
         }
 
     @part("m", "n", "gpu", *TILE)
@@ -492,7 +495,8 @@ class TileTuner(Widget):
                     line_alpha=seen,
                     line_width=1.8,
                 )
-        p.text(**line, text="text", source=sources["key"], x_offset=12, **fig.LABEL)
+        for width, words in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text(**line, text=words, source=sources["key"], x_offset=12, **fig.LABEL))
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
         for width, words in (("wide", "text"), ("narrow", "short")):
@@ -530,6 +534,7 @@ class TileTuner(Widget):
     def draw_gauges(p, gauges, waves, fixed):
         color = fig.COLOR
         p.extra_x_ranges = {"share": fig.plot((0, 1), (0, 1)).x_range}
+        p.extra_x_scales = {"share": LinearScale()}
         bar = {"y": "y", "height": GAUGE, "source": gauges, "x_range_name": "share"} | fixed
         hue = color["ink-soft"]
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.IDLE)
