@@ -89,7 +89,10 @@ def limits(tile: Tile, group: int) -> dict[str, float]:
 
 # the rungs of the ladder: what each is, and its limits
 rungs = [
-    ("tiled, 64\u00a0×\u00a064", limits(tile(block_m=64, block_n=64, block_k=32, stages=1, warps=4), group=1)),
+    (
+        "tiled, 64\u00a0×\u00a064",
+        limits(tile(block_m=64, block_n=64, block_k=32, stages=1, warps=4), group=1),
+    ),
     ("tiled, 128\u00a0×\u00a0256", limits(tile(block_m=128, block_n=256, stages=1), group=1)),
     ("grouped, 16 rows", limits(tile(block_m=128, block_n=256, stages=1), group=16)),
     ("pipelined, 3 stages", limits(large, group=16)),

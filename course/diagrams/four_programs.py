@@ -43,11 +43,18 @@ def draw(width: float) -> Picture:
     for place in range(BLOCK):
         inside = first + place < COUNT
         picture.box(
-            place * wide, rows, wide - 1, 24, "forward" if inside else "idle", "T" if inside else "F", mask=inside
+            place * wide,
+            rows,
+            wide - 1,
+            24,
+            "forward" if inside else "idle",
+            "T" if inside else "F",
+            mask=inside,
         )
     picture.tell(
         f"x: {COUNT} numbers",
         f"offsets of program {programs - 1}: " + " ".join(str(first + place) for place in range(BLOCK)),
-        f"mask: offsets < {COUNT}: " + " ".join("T" if first + place < COUNT else "F" for place in range(BLOCK)),
+        f"mask: offsets < {COUNT}: "
+        + " ".join("T" if first + place < COUNT else "F" for place in range(BLOCK)),
     )
     return picture

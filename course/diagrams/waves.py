@@ -42,7 +42,9 @@ def draw(width: float) -> Picture:
                 picture.box(left, y, wide, HIGH - busy, "idle", idle=chip.sms - count)
             picture.box(left, y + HIGH - busy, wide, busy, "compute", tiles=count)
             low = busy < HIGH / 2  # too low for words: they stand on what is idle
-            picture.text(left + wide / 2, y + HIGH / 2, said, anchor="middle", on="idle" if low else "compute")
+            picture.text(
+                left + wide / 2, y + HIGH / 2, said, anchor="middle", on="idle" if low else "compute"
+            )
             picture.tell(f"{heading}, {said}")
         y += HIGH + 14
     picture.text(0, y, "time")
