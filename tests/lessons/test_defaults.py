@@ -19,7 +19,12 @@ STAMP = re.compile(
 DEFAULT = re.compile(r"\bdefaults?\b|unless you (?:say|set)", re.IGNORECASE)
 SENTENCE = re.compile(r"(?<=[.?!;])\s+")
 OLD = datetime.timedelta(days=9 * 30.44)
-HELD = ("11-inference", "11b-the-server", "12-disaggregated-serving")  # no statement there without its stamp
+HELD = (
+    "11-inference",
+    "11b-the-server",
+    "12-disaggregated-serving",
+    "17-triton",
+)  # no statement there without its stamp
 
 
 def paragraphs(text: str) -> list[str]:
