@@ -37,8 +37,17 @@ figure: site  ## draw a new figure for the page of figures, and note where its w
 	@ACCEPT=1 $(BIN)/python -m pytest tests/browser/test_texts.py -q -s --numprocesses 0 -k $(NAME)
 
 ## Publish it
-site: $(READY)  ## the static course in build/static, for any host; SITE_URL= is its public address
-	@$(BIN)/python -m course.faults course.build
+# BUILDER=zensical tries the program that follows Material for MkDocs: the newest release that the index has, in an
+# environment of its own. Its pages lie in build/zensical, and docs/builder.md says what differs.
+BUILDER ?= mkdocs
+ZENSICAL := .venv/zensical/.ready
+site: $(READY) $(if $(filter zensical,$(BUILDER)),$(ZENSICAL))  ## the static course in build/static, for any host; SITE_URL= is its public address
+	@$(BIN)/python -m course.faults course.build --builder $(BUILDER)
+
+$(ZENSICAL): pyproject.toml constraints.txt
+	@"$(PYTHON)" -m venv .venv/zensical
+	@.venv/zensical/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt -e '.[build]' zensical
+	@touch $@
 
 wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it, and a list of what it is made of
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .
