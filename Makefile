@@ -8,7 +8,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit lock catalogue dev recorder record measure calibrate clean
+.PHONY: help serve figure check test lint floors builders site wheel manifest book lms bench load mutants fuzz baselines audit lock catalogue dev recorder record measure calibrate clean
 help:  ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
@@ -67,6 +67,12 @@ lms: site  ## the course for a learning system: SCORM 2004, SCORM 1.2 and cmi5 p
 	@$(BIN)/python -m course.output.lms
 
 ## Test it
+
+# The pages by both programs that can make them, side by side: docs/builder.md. Some minutes.
+builders:  ## whether Zensical makes the same pages as mkdocs: words, links and pictures
+	@$(MAKE) site
+	@$(MAKE) site BUILDER=zensical
+	@$(BIN)/python -m tests.builders
 
 # Before a commit, within a minute: style, imports, types, and the tests nearest to what changed since the last commit
 # (or since BASE=main). It says what it leaves out.

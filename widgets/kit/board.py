@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import panel as pn
+from panel.theme import Fast
 
 from widgets.kit.drawing import tokens
 from widgets.kit.panel import TILES, tile
@@ -23,6 +24,12 @@ PAGE = """
   #main { padding: 0; }
 }
 """
+
+
+class OfOneHost(Fast):
+    """Panel's design without its font, for which it would ask another host."""
+
+    _resources = {kind: named for kind, named in Fast._resources.items() if kind != "font"}
 
 
 def grid(*shown: tuple[Any, str]) -> pn.pane.HTML:
@@ -46,7 +53,7 @@ def board(title: str, about: str, readouts: list[tuple[Any, str]], *sections: tu
         main_max_width="1200px",
         accent_base_color=tokens.palette("light")["hbm"],
         header_background=tokens.palette("light")["hbm"],
+        design=OfOneHost,
         font="system-ui, sans-serif",
-        font_url="data:text/css,",  # an empty one is taken for none, and Panel then asks another host for its own
         raw_css=[PAGE],
     )
