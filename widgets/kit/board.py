@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import panel as pn
-from panel.theme import Fast
+from panel import theme
 
 from widgets.kit.drawing import tokens
 from widgets.kit.panel import TILES, tile
@@ -26,10 +26,11 @@ PAGE = """
 """
 
 
-class OfOneHost(Fast):
-    """Panel's design without its font, for which it would ask another host."""
+class Fast(theme.Fast):
+    """Panel's design without its font, for which it would ask another host. It has the same name, because
+    Panel finds the files of a design by that."""
 
-    _resources = {kind: named for kind, named in Fast._resources.items() if kind != "font"}
+    _resources = {kind: named for kind, named in theme.Fast._resources.items() if kind != "font"}
 
 
 def grid(*shown: tuple[Any, str]) -> pn.pane.HTML:
@@ -53,7 +54,7 @@ def board(title: str, about: str, readouts: list[tuple[Any, str]], *sections: tu
         main_max_width="1200px",
         accent_base_color=tokens.palette("light")["hbm"],
         header_background=tokens.palette("light")["hbm"],
-        design=OfOneHost,
+        design=Fast,
         font="system-ui, sans-serif",
         raw_css=[PAGE],
     )
