@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from markdown import markdown
 
-from course import lessons
+from course import lessons, settings
 from course.lessons import Lesson
-from course.output import book, plain
+from course.output import plain
 from engine.base import edition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,7 @@ def _pages() -> dict[str, Lesson]:
 
 
 def _common(kind: str, name: str, page: Lesson, address: str) -> dict[str, Any]:
-    home = book.public_home()
+    home = settings.public_home()
     about = {
         "@context": "https://schema.org",
         "@type": kind,
@@ -125,7 +125,7 @@ def _git(*arguments: str) -> str:
 
 def with_days(sitemap: str) -> str:
     """The sitemap with ``lastmod`` where a page's day is known."""
-    home, days = book.settings()["site_url"], last_changed()
+    home, days = settings.of("site_url"), last_changed()
 
     def dated(found: re.Match) -> str:
         day = days.get(found[1].removeprefix(home).strip("/") or "index")
@@ -150,7 +150,7 @@ def releases() -> list[Release]:
 
 def feed() -> str:
     """The releases as RSS 2.0."""
-    home = book.settings()["site_url"]
+    home = settings.of("site_url")
     items = []
     for each in releases():
         day = datetime.fromisoformat(each.day).replace(tzinfo=UTC)
@@ -160,7 +160,7 @@ def feed() -> str:
             f"<pubDate>{format_datetime(day)}</pubDate>"
             f"<description>{escape(markdown(each.text.strip()))}</description></item>"
         )
-    about = " ".join(book.settings()["site_description"].split())
+    about = " ".join(settings.of("site_description").split())
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>'
         f"<title>{COURSE}: releases</title><link>{escape(home)}</link>"

@@ -3,7 +3,7 @@ costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -321,7 +321,16 @@ def crosses(case: Case, layouts: Layouts) -> list:
     return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
 
 
-def beyond_the_node(case: Case, layouts: Layouts) -> Truth:
+class Wired(Protocol):
+    """What has wires: a case, or a machine."""
+
+    @property
+    def wires(self) -> Wires:
+        """How fast they are, and how many GPUs a node has."""
+        ...
+
+
+def beyond_the_node(case: Wired, layouts: Layouts | Axes) -> Truth:
     """Whether the traffic behind each of TERMS leaves the node, by layout; False for a term without
     traffic."""
     a, none = layouts, 0.0 * layouts.tp
