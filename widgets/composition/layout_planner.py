@@ -100,6 +100,17 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         "any",
         more=LIMITS,
     )
+    leave = Number(
+        "Memory left free",
+        0.0,
+        0.0,
+        0.3,
+        family="percent",
+        stops=31,
+        log=False,
+        more=LIMITS,
+        marks=(0.05, 0.1),
+    )
     chosen = Choice("Layout shown", CHOICES, "1", more=True)
     dots = Dots()
     tap = {"marks": "chosen"}
@@ -210,6 +221,12 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         "fullest stage fits the HBM. MFU counts model FLOPs with causal attention; HFU adds what is computed "
         "again."
     )
+
+    @once
+    def cluster(self):
+        """The chosen GPU with its node, of whose memory a share stays free."""
+        found = self.machines()
+        return found._replace(hbm_bytes=found.hbm_bytes * (1.0 - self.leave))
 
     @once
     def counted_recipe(self):
