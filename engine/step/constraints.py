@@ -51,6 +51,7 @@ class Ability:
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
     some_layers: bool = False  # it recomputes any number of a stage's layers
     one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
+    whole: tuple[str, ...] = ()  # models that it cannot cut into stages
     names: tuple[str, ...] = ()  # … but for these models, which it has by name
 
 
@@ -242,7 +243,8 @@ class Constraints:
         some = False
         for able in self.having(model):
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
-            some = some | runs(able, model, a, has)
+            can = runs(able, model, a, has)
+            some = some | (can & (a.pp < 2.0) if model.key in able.whole else can)
         return kept & some
 
     def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
@@ -309,11 +311,12 @@ class AxisLimits(NamedTuple):
     most_chunks: Real = 0.0
     recompute: Real = 0.0  # 1 for none, 2 for full
     able: tuple[Ability, ...] = ()  # what each of the frameworks can run
+    whole: tuple[Real, ...] = ()  # for each of them, 1 where it cannot cut the model into stages
 
     @property
     def of_any(self) -> AxisLimits:
         """What one of the frameworks can run, without any other limit."""
-        return AxisLimits(float(len(self.able) + 1), able=self.able)
+        return AxisLimits(float(len(self.able) + 1), able=self.able, whole=self.whole)
 
     @property
     def ranges(self) -> dict[str, tuple[Real, Real]]:
@@ -362,6 +365,8 @@ def is_run(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real])
     """Whether the framework that the limits number can run layouts, or any of them where it is none's
     number."""
     every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]
+    if limits.whole:
+        every = [can & ((uncut < 1) | (a.pp < 2.0)) for can, uncut in zip(every, limits.whole, strict=True)]
     if not every:
         return a.tp > 0.0
     some = every[0]

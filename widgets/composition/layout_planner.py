@@ -239,6 +239,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         """The sequences of a step: as many as the tokens give, or near them a number that layouts divide."""
         return near.snapped(cases.sequences(self.batch_tokens, self.seq), self.gpus)["sequences"]
 
+    def whole(self):
+        """For each framework, whether it cannot cut the model into stages."""
+        return tuple(
+            ops.each(self.model, lambda option, able=able: float(option.key in able.whole))
+            for able in LIMITED.able
+        )
+
     @once
     def case(self):
         machines = self.cluster()
@@ -251,7 +258,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             self.gpus,
             self.sequences(),
             self.seq,
-            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
+            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able, self.whole()),
             COUNTED.jobs,
             lookup(np.array(COUNTED.places).ravel(), 2.0 * self.framework + self.precision.narrow),
         )
