@@ -156,6 +156,7 @@ def _constraints(args: Namespace) -> Constraints:
         args.schedules,
         args.most_chunks,
         args.recompute or "",
+        args.leave,
     )
 
 
@@ -165,6 +166,7 @@ def run_plan(args: Namespace) -> Result:
     export = args.export or ""
     framework = _can(export) if export else args.framework or ""
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp, "framework": framework}
+    asked["partial"] = args.partial
     found = api.plan(_model(args), _machine(args, args.precision), _job(args), args.gpus, **asked)
     if export:
         return _exported(found, export)
@@ -192,7 +194,7 @@ def _exported(found: search.Plan, export: str) -> Result:
     """The fastest layout in a framework's words, and nothing else, for a file; the table goes to standard
     error. Where nothing fits, there is nothing to write."""
     best = found.best
-    if not best.fits:
+    if not found.fits:
         raise ValueError(
             f"nothing fits on {best.layout.gpus} of these GPUs, so nothing is written: the leanest takes "
             f"{units.human(best.memory_bytes['total'], 'bytes')} of "

@@ -95,6 +95,7 @@ def plan(
     within: Constraints | None = None,
     framework: str = "",
     hsdp: bool = False,
+    partial: bool = False,
 ) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
     loses by.
@@ -108,11 +109,14 @@ def plan(
     With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared by the
     data-parallel ranks of one node, or of two, four, and so on.
 
+    ``Constraints(leave=0.05)`` keeps 5 % of the memory free. With ``partial``, the best layouts recompute
+    only as many layers as it takes to fit.
+
     A batch, a length or a number of GPUs with a large prime factor leaves little to choose from; ``near`` has
     near numbers, and what they would bring.
 
-    Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
-    a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
+    Leaves out other sizes of a copy, recomputation by module, pipeline chunks without a layer, and contexts
+    cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
 
     >>> job = engine.Job(global_batch=1024, seq=8192)
     >>> found = engine.plan("llama3-70b", "h100-sxm", job, gpus=512)
@@ -134,7 +138,7 @@ def plan(
     shape = _as_model(model)
 
     def searched(job: Job, gpus: int) -> Plan:
-        return search.plan(shape, at, job, gpus, top, within=limits, hsdp=hsdp)
+        return search.plan(shape, at, job, gpus, top, within=limits, hsdp=hsdp, partial=partial)
 
     return with_near(searched, job, gpus, lambda fewer: len(search.splits(shape, job, fewer)))
 

@@ -378,6 +378,11 @@ def one_or_range(text: str) -> tuple[int, int]:
     return int(least), int(most or least)
 
 
+def percent(text: str) -> float:
+    """5%, or 0.05."""
+    return float(text.rstrip(" %")) / 100.0 if text.endswith("%") else float(text)
+
+
 def wholes(text: str) -> tuple[int, ...]:
     """Whole numbers joined by commas."""
     return tuple(int(word) for word in text.split(","))
@@ -402,6 +407,12 @@ def _add_constraints(parser):
     )
     limits.add_argument("--most-chunks", type=int, default=0, help="chunks of layers on a stage (any number)")
     limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")
+    limits.add_argument(
+        "--leave", type=percent, default=0.0, help="of the memory, what stays free, as 5%% or 0.05 (0)"
+    )
+    limits.add_argument(
+        "--partial", action="store_true", help="recompute only as many layers as it takes, not all or none"
+    )
     limits.add_argument("--hsdp", action="store_true", help="try several copies of the state (HSDP) as well")
     limits.add_argument(
         "--export",

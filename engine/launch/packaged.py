@@ -121,7 +121,7 @@ def kubernetes(server: ServerCommand, of: Deployment, name: str) -> str:
         called = f"{of.model}-{pool.role or 'server'}".replace(".", "-").lower()
         label = {"app": called}
         words = argument_words(server, of, name, pool)
-        secret = {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": "hugging-face", "key": TOKEN}}}
+        secret = {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": TOKEN}}}
         container = {
             "name": "server",
             "image": server.image,

@@ -49,7 +49,9 @@ class Ability:
     rounds: str = ""  # an interleaved pipeline deals micro-batches out in groups of as many as it has stages,
     # all of them FULL, or in as many groups, all of them EQUAL
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
+    some_layers: bool = False  # it recomputes any number of a stage's layers
     one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
+    whole: tuple[str, ...] = ()  # models that it cannot cut into stages
     names: tuple[str, ...] = ()  # … but for these models, which it has by name
 
 
@@ -149,6 +151,9 @@ def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     return can
 
 
+MOST_LEFT = 0.5  # of the memory, that may stay free
+
+
 @dataclass(frozen=True)
 class Constraints:
     """Which layouts a search may choose: those that one of ``able`` can run, and within the ranges, which are
@@ -167,6 +172,7 @@ class Constraints:
     schedules: tuple[str, ...] | None = None
     most_chunks: int = 0  # of layers on a stage; 0 for any number
     recompute: str = ""  # none or full
+    leave: float = 0.0  # of the memory that a job may have, the share that stays free
 
     def __post_init__(self) -> None:
         if not all(isinstance(each, Ability) for each in self.able):
@@ -180,6 +186,7 @@ class Constraints:
         for stage in self.zero or ():
             check.one_of((0, 1, 2, 3), zero=stage)
         check.whole(at_least=0, most_chunks=self.most_chunks)
+        check.between(0, MOST_LEFT, leave=self.leave)
         for name, limits in self.ranges.items():
             if limits is not None and not 1 <= limits[0] <= limits[1]:
                 raise ValueError(f"{name} must be a range from 1 or more to no less, got {limits}")
@@ -236,7 +243,8 @@ class Constraints:
         some = False
         for able in self.having(model):
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
-            some = some | runs(able, model, a, has)
+            can = runs(able, model, a, has)
+            some = some | (can & (a.pp < 2.0) if model.key in able.whole else can)
         return kept & some
 
     def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
@@ -279,6 +287,8 @@ class Constraints:
             said.append(f"at most {self.most_chunks} chunks a stage")
         if self.recompute:
             said.append(f"recompute {self.recompute}")
+        if self.leave:
+            said.append(f"{100 * self.leave:g} % of the memory left free")
         return ", ".join(said) or "no constraint"
 
 
@@ -301,11 +311,12 @@ class AxisLimits(NamedTuple):
     most_chunks: Real = 0.0
     recompute: Real = 0.0  # 1 for none, 2 for full
     able: tuple[Ability, ...] = ()  # what each of the frameworks can run
+    whole: tuple[Real, ...] = ()  # for each of them, 1 where it cannot cut the model into stages
 
     @property
     def of_any(self) -> AxisLimits:
         """What one of the frameworks can run, without any other limit."""
-        return AxisLimits(float(len(self.able) + 1), able=self.able)
+        return AxisLimits(float(len(self.able) + 1), able=self.able, whole=self.whole)
 
     @property
     def ranges(self) -> dict[str, tuple[Real, Real]]:
@@ -354,6 +365,8 @@ def is_run(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real])
     """Whether the framework that the limits number can run layouts, or any of them where it is none's
     number."""
     every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]
+    if limits.whole:
+        every = [can & ((uncut < 1) | (a.pp < 2.0)) for can, uncut in zip(every, limits.whole, strict=True)]
     if not every:
         return a.tp > 0.0
     some = every[0]

@@ -157,9 +157,9 @@ def with_near(
             raise
         raise ValueError(f"{error}; near: {told}") from None
     beside = []
-    for what, asked, each in numbers(job, gpus, ways_to_cut) if found.best.fits else []:
+    for what, asked, each in numbers(job, gpus, ways_to_cut) if found.fits else []:
         other = _tried(search, job, gpus, what, each)
-        if other is None or not other.best.fits or other.layouts <= found.layouts:
+        if other is None or not other.fits or other.layouts <= found.layouts:
             continue
         if what != GPUS or other.best.step_s < found.best.step_s:  # fewer GPUs have to be faster
             more = other.layouts / found.layouts

@@ -100,6 +100,17 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         "any",
         more=LIMITS,
     )
+    leave = Number(
+        "Memory left free",
+        0.0,
+        0.0,
+        0.3,
+        family="percent",
+        stops=31,
+        log=False,
+        more=LIMITS,
+        marks=(0.05, 0.1),
+    )
     chosen = Choice("Layout shown", CHOICES, "1", more=True)
     dots = Dots()
     tap = {"marks": "chosen"}
@@ -212,6 +223,12 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     )
 
     @once
+    def cluster(self):
+        """The chosen GPU with its node, of whose memory a share stays free."""
+        found = self.machines()
+        return found._replace(hbm_bytes=found.hbm_bytes * (1.0 - self.leave))
+
+    @once
     def counted_recipe(self):
         """The recipe whose bytes are counted: the one chosen, or the framework's."""
         named = len(COUNTED.recipes) - 1.0 + self.recipe
@@ -221,6 +238,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     def sequences(self):
         """The sequences of a step: as many as the tokens give, or near them a number that layouts divide."""
         return near.snapped(cases.sequences(self.batch_tokens, self.seq), self.gpus)["sequences"]
+
+    def whole(self):
+        """For each framework, whether it cannot cut the model into stages."""
+        return tuple(
+            ops.each(self.model, lambda option, able=able: float(option.key in able.whole))
+            for able in LIMITED.able
+        )
 
     @once
     def case(self):
@@ -234,7 +258,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             self.gpus,
             self.sequences(),
             self.seq,
-            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
+            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able, self.whole()),
             COUNTED.jobs,
             lookup(np.array(COUNTED.places).ravel(), 2.0 * self.framework + self.precision.narrow),
         )

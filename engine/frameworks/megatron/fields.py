@@ -137,5 +137,6 @@ CAN = Ability(
     cuts_contexts=True,
     rounds=FULL,
     row_tokens=1,
+    some_layers=True,
     one_kind=True,
 )

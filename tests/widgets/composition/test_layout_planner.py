@@ -398,3 +398,16 @@ def test_a_batch_that_layouts_cannot_divide_is_snapped_and_said():
         widget = at(preset)
         assert "snapped" not in regimes(widget)
         assert widget.case().global_batch == cases.sequences(widget.batch_tokens, widget.seq)
+
+
+def test_memory_that_is_left_free_is_no_longer_there():
+    """On 64 GPUs the winner fills 71 of 85 GB; with a fifth free another one wins."""
+    whole, less = at(gpus=64), at(gpus=64, leave=0.2)
+    limit = float(less.cluster().hbm_bytes)
+    assert limit == pytest.approx(0.8 * float(whole.cluster().hbm_bytes))
+    assert limit < whole.outcome().total_bytes[0] and less.outcome().total_bytes[0] <= limit
+    job = Job(int(less.case().global_batch), int(less.seq))
+    within = Constraints(able=tuple(abilities().values()), leave=0.2)
+    plan = engine.plan("llama3-70b", "h100-sxm", job, 64, within=within)
+    assert less.outcome().step_s[0] == pytest.approx(plan.best.step_s, rel=1e-12)
+    assert less.outcome().found.fitting == plan.fitting

@@ -15,7 +15,7 @@ COUNTED = own_job.counted(LIMITED.able)
 RANGES = [f"{axis}_{end}" for axis in RANGED for end in ("from", "to")]
 WITHIN = ("framework", *RANGES, "zero_stage", "most_chunks", "recomputation")
 JOB = (
-    *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision"),
+    *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision", "leave"),
     *WITHIN,
     *MODEL_FIELDS,
     *CLUSTER_FIELDS,
