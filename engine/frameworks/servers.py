@@ -322,10 +322,10 @@ def _heading(of: Deployment, name: str) -> str:
 
 
 def checkpoint(of: Deployment) -> str:
-    """The model's public repository on Hugging Face; empty for one that has none, or is none of the
-    catalogue's."""
+    """The model's public repository on Hugging Face, of the weights tuned to answer where there are such;
+    empty for one that has none, or is none of the catalogue's."""
     known = catalog.all_models()
-    return known[of.model].checkpoint if of.model in known else ""
+    return (known[of.model].tuned or known[of.model].checkpoint) if of.model in known else ""
 
 
 def _named(of: Deployment) -> list[str]:

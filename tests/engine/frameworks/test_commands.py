@@ -200,10 +200,11 @@ def test_what_has_no_flag_is_a_comment(of):
 @settings(max_examples=60, deadline=None)
 def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be_one(of):
     model = catalog.model(of.model)
+    served = model.tuned or model.checkpoint  # base weights continue a text and do not answer
     for program in PROGRAMS:
         text = commands(of, program)
-        assert re.search(rf"(serve|--model|--model-path) {model.checkpoint}(-FP8|-AWQ)? ", text)
-        assert (f"# {model.checkpoint} is gated: ask for access" in text) == (model.access == "gated")
+        assert re.search(rf"(serve|--model|--model-path) {served}(-FP8|-AWQ)? ", text)
+        assert (f"# {served} is gated: ask for access" in text) == (model.access == "gated")
         assert "name your checkpoint" not in text
         assert "is gated" not in commands(of, program, "mine/model")
         most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
