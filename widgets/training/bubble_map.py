@@ -87,6 +87,7 @@ class BubbleMap(Widget):
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
 
+    on_phone = "schedule"
     presets = {
         "16 stages, 64 micro-batches": {},
         "As many micro-batches as stages": {"micro_batches": 16},
