@@ -12,7 +12,7 @@ HIGH, GAP, LINE = 28.0, 5.0, 20.0
 def draw(width: float) -> Picture:
     programs = -(-COUNT // BLOCK)
     picture = Picture(
-        f"{programs} programs, each with a block of {BLOCK}; of the last block {COUNT % BLOCK} elements exist.",
+        f"{programs} programs, each with a block of {BLOCK}; of the last one {COUNT % BLOCK} elements exist.",
         "A row of blocks over a vector, and the last block enlarged: the offset of each lane, and its mask.",
         width,
     )

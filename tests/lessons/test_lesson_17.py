@@ -164,7 +164,7 @@ def test_the_printed_loops_are_those_that_triton_makes():
 
 
 def test_each_rung_of_the_ladder_lifts_one_limit():
-    """The table's words: a larger tile lifts L2's limit, the order HBM's, stages the waiting; the lowest counts."""
+    """As the words below the table say: L2's, HBM's, the waiting; the lowest counts."""
     small, large, grouped, piped = (limits for _, limits in LESSON.value("rungs"))
     assert large["l2_s"] > 2 * small["l2_s"] == pytest.approx(2 * small["total_s"])
     assert grouped["hbm_s"] > 3 * large["hbm_s"] and grouped["total_s"] == large["total_s"]

@@ -19,7 +19,7 @@ VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
 # between these shares of the ceiling and of the view the dot's value is below it
 TROUGH, BESIDE, UNDER_PX = 0.85, 0.3, 36.0
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
-# rows from which on the dot's value changes its side, and the ceiling's name its end: at these shares of the axis
+# rows from which on the dot's value changes its side, the ceiling's name its end: at shares of the axis
 SIDES = LEAST_ROWS * (MOST_ROWS / LEAST_ROWS) ** np.array([0.12, 0.46, 0.85])
 ACROSS = (25.0, 11500.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
