@@ -19,7 +19,7 @@ WITHOUT = "the built course is missing or out of date, so this wheel has no `sys
 
 
 class Addresses(MetadataHookInterface):
-    """The addresses of the project, if the build is told its public repository (REPOSITORY=OWNER/NAME) or where
+    """The addresses of the project, if the build is told its repository (REPOSITORY=OWNER/NAME) or where
     the course is published (SITE_URL)."""
 
     def update(self, metadata: dict) -> None:
