@@ -43,6 +43,10 @@ def described(folder: str, html: str, up: str) -> str:
     name = folder or "index"
     if name not in _pages():
         return ""
+    translations = "".join(
+        f'<link rel="{ALTERNATE} translation" hreflang="{language}" href="{where}">'
+        for language, where in _languages(name).items()
+    )
     about = _course() if name == "index" else _page(_pages()[name], html)
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
     return (
@@ -50,8 +54,19 @@ def described(folder: str, html: str, up: str) -> str:
         f'<link rel="{ALTERNATE} text" type="text/markdown" href="{plain.FILE}">'
         f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases"'
         f' href="{up}{FEED}">'
-        f'<script type="application/ld+json">{data}</script>'
+        f'{translations}<script type="application/ld+json">{data}</script>'
     )
+
+
+def _languages(name: str) -> dict[str, str]:
+    """Language -> the whole address of a page in it, where a page has been translated (lessons/es/…) and the
+    site's address is known; empty for a page that is there in one language alone."""
+    home, folder = settings.public_home(), "" if name == "index" else f"{name}/"
+    found = sorted(each.parent.name for each in lessons.LESSONS.glob(f"[a-z][a-z]/{name}.md"))
+    if not home or not found:
+        return {}
+    own = f"{home}{folder}"
+    return {"en": own, "x-default": own} | {language: f"{home}{language}/{folder}" for language in found}
 
 
 @cache

@@ -1,7 +1,7 @@
 """An estimate as a small figure for a notebook: what its step is spent on, and what fills the fullest GPU.
 
-``explore(engine.estimate(…))`` in the last line of a cell shows two bars with their parts. It is plain HTML, so
-a notebook asks nothing for it of any network, and it is seen where no kernel runs.
+``explore(engine.estimate(…))`` in the last line of a cell shows two bars with their parts. It is plain HTML,
+so a notebook asks nothing for it of any network, and it is seen where no kernel runs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ STYLE = """<style>
 .explored { max-width: 640px; font: 14px/1.4 system-ui, sans-serif; }
 .explored p { margin: 8px 0 2px; }
 .explored div { display: flex; height: 22px; border: 1px solid gray; }
-.explored i { border-right: 1px solid gray; }
+.explored i { border-right: 1px solid white; }
 .explored ul { margin: 4px 0 0; padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: 2px 14px; }
 .explored li { margin: 0; }
 .explored b { display: inline-block; width: 10px; height: 10px; margin-right: 5px; }
 </style>"""
-HELD = dict(  # part of the memory -> the name of its colour
-    overhead="idle", weights="hbm", gradients="link", optimizer="network", activations="compute"
-)
-NAMES = dict(zip(HELD, planned.PARTS))
+HELD = dict(zip(("overhead", "weights", "gradients", "optimizer", "activations"), planned.PARTS))
 
 
 class Piece(NamedTuple):
@@ -66,8 +63,8 @@ class Explored:
         held = self.estimate.memory_bytes
         whole = max(held["total"], held["capacity"])
         return [
-            Piece(NAMES[name], units.human(held[name], "bytes"), held[name] / whole, colour)
-            for name, colour in HELD.items()
+            Piece(words, units.human(held[name], "bytes"), held[name] / whole, "hbm")
+            for name, words in HELD.items()
             if held[name] > 0.0
         ]
 
