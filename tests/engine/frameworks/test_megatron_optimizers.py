@@ -74,3 +74,13 @@ def test_fp16_is_refused_with_muon():
     text = MEGATRON.replace("--bf16", "--fp16 --optimizer muon")
     errors = [one.error for one in engine.check_launch(text, "h100-sxm").refused]
     assert any("emerging optimizer with fp16 is not supported" in error for error in errors), errors
+
+
+def test_a_recipe_of_8_bits_says_how_scales_are_found():
+    """MXFP8's lie in blocks, and are found while casting; the older recipes look for a tensor's first."""
+    for recipe, scales in (
+        ("", "tensor"),
+        ("--fp8-recipe mxfp8", "blocks"),
+        ("--fp8-recipe delayed", "tensor"),
+    ):
+        assert read("--fp8-format hybrid", recipe).launch.job.software.scales == scales
