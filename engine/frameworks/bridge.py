@@ -301,6 +301,8 @@ class Bridge(Framework):
                 d.assume(name, value, "as the library's recipes set it")
         if "fp8" in mixed or "mxfp8" in mixed:
             d.settings["fp8"] = unwritten("fp8", "hybrid")
+        if "mxfp8" in mixed:
+            d.settings["fp8_recipe"] = unwritten("fp8_recipe", "mxfp8")
         if d.given("wide_gradients") is False:
             d.settings["narrow_gradients"] = unwritten("narrow_gradients", True)
         found = reader.meant(d, shape, gpus)

@@ -116,10 +116,10 @@ def test_four_context_ranks_tie_with_two_of_each_and_their_two_stages_halve_the_
     assert waits > 5 * two_stages.time_s["data_exposed"] and waits > one_stage.step_s - two_stages.step_s
 
 
-def test_47_of_60_splits_agree():
-    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 13
+def test_49_of_60_splits_agree():
+    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 11
     text = " ".join(LESSON.section("A decision tree").split())
-    assert "On fifteen runs and four sets of tools, 47 of 60 splits" in text
+    assert "On fifteen runs and four sets of tools, 49 of 60 splits" in text
     assert (
         len(test_advice.UNSEEN) == 10 and "32 of 40 splits" in text
     )  # counted by tests/engine/rules/test_advice.py
@@ -255,10 +255,10 @@ def test_the_estimates_put_the_sweep_in_its_measured_order_but_for_the_two_best(
     assert longer > LESSON.value("bands.tie()")
 
 
-def test_from_the_first_tool_to_the_last_a_step_gets_a_fifth_shorter_which_may_just_be_ranked():
+def test_from_the_first_tool_to_the_last_a_step_gets_a_fifth_shorter_little_more_than_may_be_ranked():
     first, *_, last = (LESSON.value("judged")(tools).search.step_s for tools in advice.TOOLS)
     assert 1 - last / first == pytest.approx(0.2, abs=0.02)
-    assert first / last == pytest.approx(LESSON.value("bands.tie()"), rel=0.05)
+    assert 1.0 < first / last / LESSON.value("bands.tie()") < 1.1
 
 
 def test_the_bad_run_is_the_good_one_and_three_faults_the_largest_of_them_its_order():

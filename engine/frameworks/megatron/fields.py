@@ -99,6 +99,7 @@ FIELDS = {
     "fp16": Field("fp16", FLAG),
     "fp8-format": Field("fp8", TEXT),
     "fp8-hybrid": Field("fp8_hybrid", FLAG),
+    "fp8-recipe": Field("fp8_recipe", TEXT),
     "grad-reduce-in-bf16": Field("narrow_gradients", FLAG),
     "accumulate-allreduce-grads-in-fp32": Field("wide_gradients", FLAG),
     "main-grads-dtype": Field("gradient_dtype", TEXT),

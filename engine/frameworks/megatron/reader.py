@@ -399,6 +399,7 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
     fused = bool(d.given("fused_loss")) and d.get("loss_impl", "native") == "te"
     old = bool(d.given("deepspeed"))
     kernel = (d.given("attention") or "auto").lower()
+    by_blocks = (d.given("fp8_recipe") or "").lower() in ("mxfp8", "blockwise")
     if kernel not in ("auto", "flash", "fused", "unfused", "local"):
         d.refuse(
             f"train.py: error: argument --attention-backend: invalid choice: {kernel[:40]!r}", "attention"
@@ -415,6 +416,7 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
         "megatron-core",
         sequence_parallel=parallel or tp == 1,
         attention="scores" if scores else "fused",
+        scales="blocks" if by_blocks else "tensor",
         overlaps=hidden,
         gradients="separate" if old or d.given("unfused") else "fused",
         context="gather" if comm in ("allgather", "all_gather") else "ring",

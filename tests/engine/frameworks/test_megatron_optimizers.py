@@ -108,3 +108,13 @@ def test_only_deepspeed_keeps_flat_buffers():
     """Gradients that are not summed in their product are no reason for them."""
     for more in ("", "--no-gradient-accumulation-fusion"):
         assert read(more).parts["overhead"] == 2e9
+
+
+def test_a_recipe_of_8_bits_says_how_scales_are_found():
+    """MXFP8's lie in blocks, and are found while casting; the older recipes look for a tensor's first."""
+    for recipe, scales in (
+        ("", "tensor"),
+        ("--fp8-recipe mxfp8", "blocks"),
+        ("--fp8-recipe delayed", "tensor"),
+    ):
+        assert read("--fp8-format hybrid", recipe).launch.job.software.scales == scales

@@ -72,12 +72,6 @@ DIFFERENCES = {
         0.05,
         "four tensor ranks and four stages of 24 layers, for two context ranks and eight stages of twelve",
     ),
-    ("8x7B", "fsdp"): (
-        "expert",
-        0.04,
-        "no expert ranks and so no AllToAll, with all state sharded and micro-batches of 2",
-    ),
-    ("8x7B", "context"): ("expert", 0.04, "as above"),
     ("8x22B", "context"): (
         "compute",
         0.05,
