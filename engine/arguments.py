@@ -379,8 +379,8 @@ def one_or_range(text: str) -> tuple[int, int]:
 
 
 def percent(text: str) -> float:
-    """5%, or 0.05."""
-    return float(text.rstrip(" %")) / 100.0 if text.endswith("%") else float(text)
+    """5% or 0.05, which are as much."""
+    return float(text.removesuffix("%")) / 100.0 if text.endswith("%") else float(text)
 
 
 def wholes(text: str) -> tuple[int, ...]:

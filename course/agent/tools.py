@@ -67,6 +67,7 @@ KINDS: dict[Any, dict] = {
     arguments.length: {"type": "integer"},
     arguments.operation: {"type": "string"},
     float: {"type": "number"},
+    arguments.percent: {"type": "number"},
     arguments.several_words: {"type": "array", "items": {"type": "string"}, "maxItems": 50},
     arguments.wholes: {"type": "array", "items": {"type": "integer"}, "maxItems": 50},
     arguments.one_or_range: {

@@ -36,7 +36,7 @@ def own_job(name: str, job: Job, precision: str) -> Job:
     return replace(job, software=by, recipe=recipe)
 
 
-class Counted(NamedTuple):
+class CountedPrograms(NamedTuple):
     """What is counted for each number that a page gives a framework (``constraints.AxisLimits``): 0 is none,
     and one more than there are stands for any of them."""
 
@@ -46,7 +46,7 @@ class Counted(NamedTuple):
     names: tuple[str, ...]  # … and what its program is called
 
 
-def counted(able: tuple[Ability, ...]) -> Counted:
+def counted(able: tuple[Ability, ...]) -> CountedPrograms:
     """What is counted for these frameworks, by recipes without whole matrices."""
     keys = ["", *(next(key for key, one in trainers().items() if one.can is each) for each in able), ""]
     jobs: list[Job] = []
@@ -57,7 +57,7 @@ def counted(able: tuple[Ability, ...]) -> Counted:
         jobs += [job for job in dict.fromkeys(alike) if job not in jobs]
         places.append(tuple(float(jobs.index(job)) for job in alike))
     usual = [own_job(key, Job(1, 1), IN_16_BITS[0]) for key in keys]
-    return Counted(
+    return CountedPrograms(
         tuple(jobs),
         tuple(places),
         tuple(recipe_of(job) for job in usual),

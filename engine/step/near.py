@@ -14,7 +14,6 @@ from engine.step.splits import MICRO_BATCHES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.step.search import Plan
     from engine.step.training_job import Job
 
 LARGEST_PRIME = 7  # of numbers that are left as they are
@@ -140,9 +139,9 @@ def lines(found: tuple[Near, ...]) -> list[printing.Part]:
 
 
 def with_near(
-    search: Callable[[Job, int], Plan], job: Job, gpus: int, ways_to_cut: Callable[[int], int]
-) -> Plan:
-    """What a search finds, with what it finds for near numbers where the job's are awkward. Where it finds
+    search: Callable[[Job, int], Any], job: Job, gpus: int, ways_to_cut: Callable[[int], int]
+) -> Any:
+    """The plan that a search finds, with what it finds for near numbers where the job's are awkward. Where it finds
     nothing, the message names those near numbers for which it does. ``ways_to_cut`` counts the splits of so
     many GPUs."""
     try:
@@ -167,7 +166,7 @@ def with_near(
     return replace(found, near=tuple(beside))
 
 
-def _tried(search: Callable[[Job, int], Plan], job: Job, gpus: int, what: str, near: int) -> Plan | None:
+def _tried(search: Callable[[Job, int], Any], job: Job, gpus: int, what: str, near: int) -> Any:
     """The search with one number changed; None where that finds nothing either."""
     one = replace(job, **{FIELDS[what]: near}) if what in FIELDS else job
     try:

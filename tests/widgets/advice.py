@@ -567,7 +567,7 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
             "more GPUs to shard over", along("gpus", 8), lambda w: w.outcome().total_bytes[0], at_times=True
         ),
         Advice(
-            "a recipe with fewer bytes", to(recipe=4), lambda w: w.outcome().total_bytes[0], at_times=True
+            "a recipe with fewer bytes", to(recipe=5), lambda w: w.outcome().total_bytes[0], at_times=True
         ),
     ),
     # -- serving

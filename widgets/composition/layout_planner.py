@@ -42,6 +42,7 @@ def _ends(label: str, *sizes: int) -> tuple[Choice, Choice]:
 class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     question = "Which layout trains your model fastest, and why do the others lose?"
     in_page = True
+    on_phone = "model"
     model = Choice("Model", own.model_options(), "llama3-70b")
     gpus = Number("GPUs", 512, 1, 49152, stops=GPU_STOPS, whole=True)
     gpu = Choice("GPU", own.gpu_options(), "h100-sxm")

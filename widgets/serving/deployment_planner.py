@@ -58,6 +58,7 @@ ASKED = ("tpot", "ttft", "pause", "share", *LOAD)
 class DeploymentPlanner(Widget):
     question = "What is the cheapest way to serve this load within its limits?"
     in_page = True
+    on_phone = "model"
     model = Choice("Model", MODELS, "llama3-70b")
     tpot = Number(
         "Each token, at most",
