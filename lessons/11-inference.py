@@ -184,6 +184,7 @@ both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=
 eight_over_four = a_token(users=8, context=4096).total_s / a_token(users=8, context=4096, tp=4).total_s
 # users of 8k with the weights in fp8, and with the caches in fp8
 users_in_fp8 = [users_of(8192, weights=1.0, cache=2.0), users_of(8192, weights=2.0, cache=1.0)]
+latent_intensity = attends(deepseek) / kept(deepseek)  # attention's FLOPs for each byte of a latent cache
 indexed_over_all = kept(indexed) / kept(deepseek)  # a user's cache with an indexer over that without
 # the share of their arithmetic that eight GPUs use for one user of 4,096 tokens
 used_by_one = 2 * params / a_token(users=1, context=4096).total_s / peak
