@@ -150,7 +150,7 @@ tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, conte
 # the critical batch of an H100 by its data sheet
 critical_users = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # users for whom an H20's arithmetic takes as long as an H100's reading
-h20_ahead_users = gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
+h20_ahead_users = round(gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s)
 # an AllReduce of eight users' tokens on eight H100s, as a ring
 ring_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=1, net=h100.wires)
 one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.wires)  # the same in one hop
