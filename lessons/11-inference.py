@@ -150,7 +150,7 @@ tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, conte
 # the critical batch of an H100 by its data sheet
 critical_users = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # users for whom an H20's arithmetic takes as long as an H100's reading
-h20_ahead_users = gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
+h20_ahead_users = round(gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s)
 # an AllReduce of eight users' tokens on eight H100s, as a ring
 ring_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=1, net=h100.wires)
 one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.wires)  # the same in one hop
@@ -184,6 +184,7 @@ both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=
 eight_over_four = a_token(users=8, context=4096).total_s / a_token(users=8, context=4096, tp=4).total_s
 # users of 8k with the weights in fp8, and with the caches in fp8
 users_in_fp8 = [users_of(8192, weights=1.0, cache=2.0), users_of(8192, weights=2.0, cache=1.0)]
+latent_intensity = attends(deepseek) / kept(deepseek)  # attention's FLOPs for each byte of a latent cache
 indexed_over_all = kept(indexed) / kept(deepseek)  # a user's cache with an indexer over that without
 # the share of their arithmetic that eight GPUs use for one user of 4,096 tokens
 used_by_one = 2 * params / a_token(users=1, context=4096).total_s / peak

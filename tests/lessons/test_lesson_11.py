@@ -39,6 +39,9 @@ BY_HAND = {
     "roofline.decode_attention_flops_per_byte(8)": "8 FLOP/B",
     '/ 8 / gpu("h100-sxm").hbm_bytes_per_s | ms': "5.27 ms",
     "2048 / (peak * 0.4)": "91.3 ms",  # 289e12 / 3.166e15
+    "h20_ahead_users | count": "44",  # 148 TFLOP/s over 3.35 TB/s
+    "critical_users * NVFP4_BYTES / 2 | count": "83",  # 295 · 0.5625 / 2
+    "latent_intensity | FLOP/B": "242 FLOP/B",  # 2 · 128 · (576 + 512) over 2 · 576 bytes
     "l40s_users()": "55",  # (46 − 16.06) / 0.537
 }
 

@@ -12,14 +12,14 @@ const range = ([low, high]) => low === high ? `${low}` : `${low} to ${high}`;
 
 export function facts(one, price) {
   const said = [
-    ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}, of full batches: whole servers may lie outside`],
+    ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}, from runs with full batches; servers under load may lie outside`],
     ["Formats", `weights ${one.weights}, cache ${one.cache}`],
     ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once ${one.seats}${one.drafted ? `; ${one.drafted} drafted tokens are checked for each` : ""}`],
-    ["Speed", `${speed(one.perUser)} tokens/s for a user${one.requests ? ", half of the users at least" : ""}; ${speed(one.perGpu)} from each GPU`],
+    ["Speed", `${one.requests ? `half of the users get ${speed(one.perUser)} tokens/s or more` : `a user gets ${speed(one.perUser)} tokens/s`}; each GPU writes ${speed(one.perGpu)}`],
   ];
   if (one.requests) {
-    said.push(["First token", `${one.ttft} for the share you ask; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each for the share you ask; band ${range(one.tpotBand)}`], ["Longest pause", `${one.pause} between two tokens of an answer; band ${range(one.pauseBand)}`], ["Goodput", `${one.goodput} of the requests kept every promise`]);
-    said.push(["What binds", one.binds], ["At the bands' slow end", one.sure ? "both limits still hold" : "a limit would be missed: measure before you promise it"]);
+    said.push(["First token", `${one.ttft} at most for the share that you promise; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each at most for the share that you promise; band ${range(one.tpotBand)}`], ["Longest pause", `${one.pause} between two tokens of an answer; band ${range(one.pauseBand)}`], ["Goodput", `${one.goodput} of the requests kept every promise`]);
+    said.push(["What binds", one.binds], ["At the bands' slow end", one.sure ? "every limit still holds" : "a limit would be missed: measure before you promise it"]);
   }
   said.push(["Price", price]);
   if (one.extrapolates.length) said.push(["Beyond what was measured", one.extrapolates.join("; ")]);
