@@ -8,7 +8,7 @@ READY := .venv/.ready
 # What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve figure check test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit lock catalogue dev recorder record measure calibrate clean
+.PHONY: help serve figure check test lint floors builders site wheel manifest book lms bench load mutants fuzz baselines audit lock catalogue dev recorder record measure calibrate clean
 help:  ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
@@ -37,8 +37,17 @@ figure: site  ## draw a new figure for the page of figures, and note where its w
 	@ACCEPT=1 $(BIN)/python -m pytest tests/browser/test_texts.py -q -s --numprocesses 0 -k $(NAME)
 
 ## Publish it
-site: $(READY)  ## the static course in build/static, for any host; SITE_URL= is its public address
-	@$(BIN)/python -m course.faults course.build
+# BUILDER=zensical tries the program that follows Material for MkDocs: the newest release that the index has, in an
+# environment of its own. Its pages lie in build/zensical, and docs/builder.md says what differs.
+BUILDER ?= mkdocs
+ZENSICAL := .venv/zensical/.ready
+site: $(READY) $(if $(filter zensical,$(BUILDER)),$(ZENSICAL))  ## the static course in build/static, for any host; SITE_URL= is its public address
+	@$(BIN)/python -m course.faults course.build --builder $(BUILDER)
+
+$(ZENSICAL): pyproject.toml constraints.txt
+	@"$(PYTHON)" -m venv .venv/zensical
+	@.venv/zensical/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt -e '.[build]' zensical
+	@touch $@
 
 wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it, and a list of what it is made of
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .
@@ -58,6 +67,12 @@ lms: site  ## the course for a learning system: SCORM 2004, SCORM 1.2 and cmi5 p
 	@$(BIN)/python -m course.output.lms
 
 ## Test it
+
+# The pages by both programs that can make them, side by side: docs/builder.md. Some minutes.
+builders:  ## whether Zensical makes the same pages as mkdocs: words, links and pictures
+	@$(MAKE) site
+	@$(MAKE) site BUILDER=zensical
+	@$(BIN)/python -m tests.builders
 
 # Before a commit, within a minute: style, imports, types, and the tests nearest to what changed since the last commit
 # (or since BASE=main). It says what it leaves out.

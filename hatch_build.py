@@ -2,18 +2,35 @@
 the built course, so that ``system-ml serve`` needs no clone. ``make wheel`` builds the course first; where it
 is missing or older than its sources, the wheel has everything else, and says so."""
 
+import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
 from course import freshness, in_wheel
 from engine.base import built
 
 WITHOUT = "the built course is missing or out of date, so this wheel has no `system-ml serve`: make wheel"
+
+
+class Addresses(MetadataHookInterface):
+    """The addresses of the project, if the build is told its repository (REPOSITORY=OWNER/NAME) or where
+    the course is published (SITE_URL)."""
+
+    def update(self, metadata: dict) -> None:
+        repository, site = os.environ.get("REPOSITORY"), os.environ.get("SITE_URL")
+        where = f"https://github.com/{repository}"
+        source = {
+            "Repository": where,
+            "Issues": f"{where}/issues",
+            "Changelog": f"{where}/blob/main/CHANGELOG.md",
+        }
+        metadata["urls"] = ({"Homepage": site} if site else {}) | (source if repository else {})
 
 
 class Packed(BuildHookInterface):

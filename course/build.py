@@ -3,6 +3,7 @@ book, the slides and the notebooks.
 
 python -m course.build            the whole site
 python -m course.build --fresh    after emptying build/ first
+python -m course.build --builder zensical    the same pages by another program, in build/zensical
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tempfile import TemporaryFile
 
 import bokeh
 
-from course import engine_in_page, faults, lessons, puzzle_page, search_index
+from course import engine_in_page, faults, lessons, puzzle_page, search_index, settings, zensical
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
 from course.freshness import DONE
-from course.output import announced, book, plain
+from course.output import announced, book, plain, reading_time
 from course.output.notebooks import write as notebooks
 from course.output.slides import page as slides
 from engine.base.bar import Bar
@@ -58,15 +59,15 @@ def write(path: Path, contents: str | bytes) -> None:
     path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
 
 
-def publish() -> None:
-    """Update the site from the finished build, file by file; unchanged files keep their date."""
+def publish(out: Path) -> None:
+    """Update a site from the finished build, file by file; unchanged files keep their date."""
     made = {path.relative_to(NEXT) for path in NEXT.rglob("*") if path.is_file()}
     for name in made:
-        if not (OUT / name).is_file() or not filecmp.cmp(NEXT / name, OUT / name, shallow=False):
-            (OUT / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(NEXT / name, OUT / name)
-    for path in sorted(OUT.rglob("*"), reverse=True):  # files before their folders
-        if path.is_file() and path.relative_to(OUT) not in made:
+        if not (out / name).is_file() or not filecmp.cmp(NEXT / name, out / name, shallow=False):
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(NEXT / name, out / name)
+    for path in sorted(out.rglob("*"), reverse=True):  # files before their folders
+        if path.is_file() and path.relative_to(out) not in made:
             path.unlink()
         elif path.is_dir() and not any(path.iterdir()):
             path.rmdir()
@@ -81,39 +82,48 @@ def write_sheets() -> None:
             place.write_text(contents, encoding="utf-8")
 
 
-def write_lessons() -> None:
-    """mkdocs, in a separate process, because it keeps state between builds that a watcher must not
-    inherit."""
+# The programs that can make the lessons' pages. Not --quiet, which would also silence the warnings (such as a
+# broken link) that `strict` counts and fails on.
+BUILDERS = {
+    "mkdocs": [sys.executable, "-m", "course.rendered", "build", "-d", str(NEXT)],
+    "zensical": zensical.COMMAND,
+}
+
+
+def write_lessons(builder: str) -> None:
+    """One of the programs, in a separate process, because mkdocs keeps state between builds that a watcher
+    must not inherit."""
     write_sheets()
-    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the constraints already keep mkdocs below 2
-    # not --quiet, which would also silence the warnings (such as a broken link) that `strict` counts and
-    # fails on
-    command = [sys.executable, "-m", "course.rendered", "build", "-d", str(NEXT)]
+    # the constraints already keep mkdocs below 2; Zensical is told of the folder in this way alone
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1", "SITE_DIR": str(NEXT.relative_to(ROOT))}
     with (
         TemporaryFile("w+") as said,
-        subprocess.Popen(command, cwd=ROOT, env=quiet, stdout=said, stderr=said) as mkdocs,
+        subprocess.Popen(BUILDERS[builder], cwd=ROOT, env=quiet, stdout=said, stderr=said) as program,
     ):
         try:
             with Bar("Building lessons and figures"):
-                make_widgets_ahead(mkdocs)
-                mkdocs.wait()
+                make_widgets_ahead(program)
+                program.wait()
         except BaseException:  # also when this build is stopped
-            mkdocs.kill()
+            program.kill()
             raise
         said.seek(0)
         lines = [line for line in said if not line.startswith("INFO")]
-    if mkdocs.returncode:
-        sys.exit(faults.said_by_mkdocs(lines) or mkdocs.returncode)
-    sys.stderr.writelines(lines)
+    if program.returncode:
+        sys.exit(faults.said_by_mkdocs(lines) or program.returncode)
+    if builder == "zensical":
+        zensical.finish(NEXT)
+    else:
+        sys.stderr.writelines(lines)
 
 
-def make_widgets_ahead(mkdocs: subprocess.Popen) -> None:
-    """While mkdocs goes through the lessons, make the widgets from the last lesson to the first. Each of the
-    two stores what it has made, so neither makes what the other has."""
+def make_widgets_ahead(program: subprocess.Popen) -> None:
+    """While a program goes through the lessons, make the widgets from the last lesson to the first. Each of
+    the two stores what it has made, so neither makes what the other has."""
     with suppress(Exception):  # what fails here fails again where it is needed, and is reported there
         figures = gallery.figures()
         for done, (slug, _) in enumerate(reversed(figures)):
-            if mkdocs.poll() is not None:
+            if program.poll() is not None:
                 return
             tell(done, len(figures), "figures")
             module.table(all_widgets()[slug])
@@ -134,7 +144,7 @@ def widgets() -> None:
 
 def own_page(slug: str) -> str:
     """A widget's own page."""
-    return own_pages.own_page(slug, book.public_home())
+    return own_pages.own_page(slug, settings.public_home())
 
 
 def the_book() -> None:
@@ -168,7 +178,7 @@ def for_robots() -> None:
     listing = NEXT / "sitemap.xml"
     write(listing, announced.with_days(listing.read_text(encoding="utf-8")))
     write(NEXT / announced.FEED, announced.feed())
-    home = book.settings()["site_url"]
+    home = settings.of("site_url")
     shown = [lesson.slides.rstrip("/") for lesson in lessons.numbered()]
     listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets(), *shown))
     write(
@@ -229,16 +239,23 @@ def main() -> None:
     """Build the site, or say in a line what is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="empty the output first")
+    parser.add_argument("--builder", choices=BUILDERS, default="mkdocs", help="what makes the lessons' pages")
     options = parser.parse_args()
+    out = zensical.OUT if options.builder == "zensical" else OUT
     began, now = time.perf_counter(), time.time()
     os.environ["KEEP_COMPILED"] = COMPILED  # also for mkdocs, which runs in a separate process
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that unfinished work is cleaned up
     if options.fresh:
-        shutil.rmtree(OUT, ignore_errors=True)
+        shutil.rmtree(out, ignore_errors=True)
     try:
-        write_lessons()
+        write_lessons(options.builder)
+        read = reading_time.Times(NEXT)
+        for page in lessons.pages():
+            read.fill(NEXT / page.address / "index.html")
         with Bar("Building search, figures' pages and the book"):
             search_index.enrich(NEXT, own_pages.lessons_with)
+            if options.builder == "zensical":
+                zensical.search(NEXT)
             widgets()
             the_book()
             decks()
@@ -246,14 +263,15 @@ def main() -> None:
             for_readers()
             for_robots()
             heads()
-            publish()
+            publish(out)
     except Exception as error:
         sys.exit(faults.one_line(error))
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)
     forget_older(now - 1)
-    DONE.touch()
-    print(f"Built {OUT.relative_to(ROOT)} in {time.perf_counter() - began:.1f} s")
+    if out == OUT:
+        DONE.touch()
+    print(f"Built {out.relative_to(ROOT)} in {time.perf_counter() - began:.1f} s")
 
 
 if __name__ == "__main__":

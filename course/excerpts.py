@@ -9,9 +9,8 @@ from pathlib import Path
 
 from markdown import Markdown
 from markupsafe import Markup
-from mkdocs.config import load_config
 
-from course import lessons
+from course import lessons, settings
 from course.lessons import LESSONS, Lesson
 
 LINK = re.compile(r"\]\(([\w-]+)\.md(#[\w-]*)?\)")
@@ -21,12 +20,9 @@ OF_A_LESSON = ("course.links.boxes", "course.links.glossary", "course.links.cros
 
 @cache
 def _converter() -> Markdown:
-    """A converter like mkdocs', without what only works within the lesson."""
-    config = load_config(str(LESSONS.parent / "mkdocs.yml"))
-    return Markdown(
-        extensions=[name for name in config.markdown_extensions if name not in OF_A_LESSON],
-        extension_configs=config.mdx_configs,
-    )
+    """A converter like that of a lesson, without what only works within it."""
+    names, options = settings.extensions()
+    return Markdown(extensions=[name for name in names if name not in OF_A_LESSON], extension_configs=options)
 
 
 def html(source: str, of: Lesson | None) -> Markup:

@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import yaml
-from mkdocs.exceptions import BuildError
 from pymdownx.inlinehilite import InlineHiliteException
 from pymdownx.superfences import SuperFencesException
 
@@ -44,7 +43,7 @@ FENCE = re.compile(
 INLINE = re.compile(r"`#!(?P<kind>n|bar) (?P<source>.+?)`", re.DOTALL)
 
 
-class LessonFault(SuperFencesException, InlineHiliteException, BuildError):
+class LessonFault(SuperFencesException, InlineHiliteException):
     """A fault in a lesson's text. It stops the build with one line, because pymdownx does not catch an error
     of this class, and mkdocs prints it without a traceback."""
 

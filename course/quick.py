@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 
 from mkdocs.commands.build import _build_page, _populate_page
+from mkdocs.config import load_config
 from mkdocs.structure.files import get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 
-from course import build, engine_in_page, faults, own_page, puzzle_page, rendered
-from course.output import book
+from course import build, engine_in_page, faults, own_page, puzzle_page, rendered, settings
+from course.output import reading_time
 from widgets.kit.controls import BadValue
 from widgets.kit.page import module
 from widgets.kit.widget import PARTS, all_widgets
@@ -82,7 +83,7 @@ def write_lessons(out: Path, names: set[str]) -> None:
         kept = build.OUT / name
         if not kept.is_file() or kept.read_text(encoding="utf-8") != contents:
             build.write(out / name, contents)
-    config = book.settings()
+    config = load_config(str(settings.FILE))
     config["site_dir"] = str(out)
     config.plugins.on_startup(command="build", dirty=True)
     config = config.plugins.on_config(config)
@@ -104,6 +105,9 @@ def write_lessons(out: Path, names: set[str]) -> None:
     env = config.plugins.on_env(env, config=config, files=files)
     for page in chosen:
         _build_page(page, config, files.documentation_pages(), nav, env)
+    read = reading_time.Times(out, build.OUT)
+    for page in chosen:
         written = Path(page.file.abs_dest_path)
+        read.fill(written)
         name = written.relative_to(out).as_posix()
         build.write(written, build.with_head(written.read_text(encoding="utf-8"), name))

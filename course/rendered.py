@@ -21,15 +21,15 @@ from jinja2 import Environment
 from material.plugins.search.plugin import SearchIndex
 from mkdocs.__main__ import cli
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import BuildError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from course import faults, lessons, numbers
+from course import faults, lessons, numbers, settings
 from course.fences import diagram, gallery, widget
 from course.lessons import Lesson
 from course.links import glossary
-from course.output import book
 from widgets.kit.page import dependencies
 from widgets.kit.page.cache import digest, kept
 from widgets.kit.widget import all_widgets
@@ -106,7 +106,7 @@ def modules(text: str, page: Lesson | None = None) -> tuple[str, ...]:
     """The modules that a page with this text is made by, the file beside it included."""
     text = f"{text}\n{page.code}" if page else text
     words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
-    extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
+    extensions = [name for name in settings.extensions()[0] if name.startswith("course.")]
     made_by = [f"course.fences.{kind}" for kind in lessons.kinds_of_fence() if kind in kinds]
     shown = [name for slug in all_widgets().keys() & words for name in widget.depends_on(f"name: {slug}\n")]
     drawn = [f"course.diagrams.{name}" for name in diagram.names() if name in words]
@@ -119,8 +119,11 @@ def modules(text: str, page: Lesson | None = None) -> tuple[str, ...]:
 def _keeping(render: Callable) -> Callable:
     def kept_render(page: Page, config: MkDocsConfig, files: Files) -> None:
         def made() -> bytes:
-            with _warnings() as warnings:
-                render(page, config, files)
+            try:
+                with _warnings() as warnings:
+                    render(page, config, files)
+            except lessons.LessonFault as fault:
+                raise BuildError(str(fault)) from fault  # which mkdocs prints without a traceback
             return json.dumps(_record(page) | {"warnings": warnings}).encode()
 
         name = f"page.{digest(*sources(page, config, files))}"

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from engine import api, catalog, puzzles
-from engine.arguments import layout_flags, one_line, parser, refused
+from engine.arguments import by_flag, layout_flags, one_line, parser, refused
 from engine.base import check, printing, units
 from engine.base.bar import Bar
 from engine.catalog import entries, models
@@ -36,8 +36,8 @@ from engine.exam import sheet
 from engine.frameworks import able
 from engine.frameworks.described import Launch
 from engine.frameworks.registry import trainers
-from engine.launch import cluster_profile, commands, over_a_step, planned, shown
-from engine.launch.verdict import STATUSES
+from engine.launch import cluster_profile, over_a_step, packaged, planned, shown
+from engine.launch.verdict import CLOSE, FITS, ILLEGAL, STATUSES, TOO_LARGE, UNKNOWN
 from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load
@@ -156,6 +156,7 @@ def _constraints(args: Namespace) -> Constraints:
         args.schedules,
         args.most_chunks,
         args.recompute or "",
+        args.leave,
     )
 
 
@@ -165,6 +166,7 @@ def run_plan(args: Namespace) -> Result:
     export = args.export or ""
     framework = _can(export) if export else args.framework or ""
     asked = {"top": args.top, "within": within, "hsdp": args.hsdp, "framework": framework}
+    asked["partial"] = args.partial
     found = api.plan(_model(args), _machine(args, args.precision), _job(args), args.gpus, **asked)
     if export:
         return _exported(found, export)
@@ -192,7 +194,7 @@ def _exported(found: search.Plan, export: str) -> Result:
     """The fastest layout in a framework's words, and nothing else, for a file; the table goes to standard
     error. Where nothing fits, there is nothing to write."""
     best = found.best
-    if not best.fits:
+    if not found.fits:
         raise ValueError(
             f"nothing fits on {best.layout.gpus} of these GPUs, so nothing is written: the leanest takes "
             f"{units.human(best.memory_bytes['total'], 'bytes')} of "
@@ -259,7 +261,7 @@ def run_deploy(args: Namespace) -> Result:
     rows = [found.best, *found.runners_up]
     if not 1 <= args.row <= len(rows):
         raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
-    written = commands.commands(rows[args.row - 1], args.export)
+    written = packaged.packaged(rows[args.row - 1], args.export, args.form, args.checkpoint or "")
     return of(found, {"commands": written})._replace(script=written)
 
 
@@ -606,7 +608,7 @@ def answered(args: Namespace, prog: str) -> int:
     except ArithmeticError as error:  # a number overflowed, or underflowed and was divided by
         return refused(prog, f"arguments must give finite results, not {error}")
     except ValueError as error:
-        return refused(prog, error)
+        return refused(prog, by_flag(error))
     if found.script and not args.json and not getattr(args, "csv", False):
         print(printing.text(found.parts, _width()), file=sys.stderr)
         printed(found.script.rstrip("\n"))
@@ -635,7 +637,18 @@ def _form(args: Namespace, found: Result) -> str:
         return json.dumps(found.data, indent=1, ensure_ascii=False, allow_nan=False)
     if getattr(args, "csv", False):
         return printing.as_csv(found.rows)
-    return printing.text(found.parts, _width())
+    verdict = found.data.get("verdict", "") if isinstance(found.data, dict) else ""
+    return coloured(printing.text(found.parts, _width()), verdict)
+
+
+COLOURS = {FITS: 32, CLOSE: 33, TOO_LARGE: 31, ILLEGAL: 31, UNKNOWN: 33}  # of a terminal
+
+
+def coloured(text: str, verdict: str) -> str:
+    """A report with its verdict in colour where a terminal shows it, unless NO_COLOR is set."""
+    if verdict not in COLOURS or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return text.replace(f": {verdict}", f": \x1b[1;{COLOURS[verdict]}m{verdict}\x1b[0m", 1)
 
 
 def _width() -> float:

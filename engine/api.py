@@ -47,6 +47,7 @@ from engine.step import layout as layouts
 from engine.step import search
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine
+from engine.step.near import with_near
 from engine.step.search import Plan
 from engine.validation import Validation
 
@@ -94,6 +95,7 @@ def plan(
     within: Constraints | None = None,
     framework: str = "",
     hsdp: bool = False,
+    partial: bool = False,
 ) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
     loses by.
@@ -107,8 +109,14 @@ def plan(
     With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared by the
     data-parallel ranks of one node, or of two, four, and so on.
 
-    Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
-    a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
+    ``Constraints(leave=0.05)`` keeps 5 % of the memory free. With ``partial``, the best layouts recompute
+    only as many layers as it takes to fit.
+
+    A batch, a length or a number of GPUs with a large prime factor leaves little to choose from; ``near`` has
+    near numbers, and what they would bring.
+
+    Leaves out other sizes of a copy, recomputation by module, pipeline chunks without a layer, and contexts
+    cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
 
     >>> job = engine.Job(global_batch=1024, seq=8192)
     >>> found = engine.plan("llama3-70b", "h100-sxm", job, gpus=512)
@@ -127,7 +135,12 @@ def plan(
     limits = replace(limits, able=able(framework)) if framework else limits
     at = _as_machine(machine)
     job = own_job(framework, job, at.precision)
-    return search.plan(_as_model(model), at, job, gpus, top, within=limits, hsdp=hsdp)
+    shape = _as_model(model)
+
+    def searched(job: Job, gpus: int) -> Plan:
+        return search.plan(shape, at, job, gpus, top, within=limits, hsdp=hsdp, partial=partial)
+
+    return with_near(searched, job, gpus, lambda fewer: len(search.splits(shape, job, fewer)))
 
 
 @answers

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from engine.base import typed
 from engine.catalog.software import DEFAULT, switches
 from engine.frameworks import registry
+from engine.launch import packaged
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
@@ -36,11 +39,83 @@ def refused(prog: str, message: object) -> int:
     return BAD_INPUT
 
 
+# what the public functions call by another name than the command
+FLAG_OF = {
+    "dollars_per_gpu_hour": "--price",
+    "overhead_share": "--overhead",
+    "budget_dollars": "--budget",
+    "buffer_bytes": "--bytes",
+}
+
+
+def by_flag(message: object) -> str:
+    """A message with the flags that set what it names."""
+    return re.sub(rf"\b({'|'.join(FLAG_OF)})\b", lambda found: FLAG_OF[found[0]], str(message))
+
+
 STATUSES = (
     "Exit status: 0 for an answer, 2 for wrong arguments or a question without one, 3 for a cost above its "
     "budget and a check of what does not fit, 4 and 5 of a check (see its --help), 1 for a puzzle that is "
     "not right yet."
 )
+
+
+ANSWERED = "Exit status: 0 for an answer, 2 for wrong arguments or a question without one"
+STATUSES_OF = {
+    "check": "Exit status: 0 if it fits or is close (what there is lies within the estimate's band), 3 if it "
+    "does not fit, 4 if it will not start, 5 if nobody here can say; 2 if the arguments are wrong.",
+    "cost": f"{ANSWERED}, 3 above the budget.",
+    "puzzle": f"{ANSWERED}, 1 for a function that is not right yet.",
+}
+
+# lines that run as they stand; the files that some of them name are the reader's
+JOB = "--gpus 512 --global-batch 1024 --seq 8k"
+EXAMPLES_OF = {
+    "estimate": (f"--model llama3-70b --gpu H100 {JOB} --tp 8 --pp 4",),
+    "plan": (
+        f"--model llama3-70b --gpu H100 {JOB}",
+        f"--model Qwen/Qwen3-32B --gpu H100 {JOB} --export megatron",
+        f"--model llama3-70b --gpu H100 {JOB} --tp 8 --pp 1-8 --beside '--tp 8 --pp 4'",
+    ),
+    "infer": ("--model llama3.1-8b --gpu H100 --batch 32 --prompt 4k",),
+    "deploy": (
+        "--model llama3.1-8b --gpu H100 --per-s 8 --ttft-s 1 --tpot-s 50ms",
+        "--model llama3.1-8b --gpu H100 --per-s 8 --ttft-s 1 --tpot-s 50ms --export vllm --form compose",
+    ),
+    "check": ("train.sh ds.json --gpu 4090", "serve.sh --gpu H100"),
+    "calibrate": ("train.sh --gpu H100 --gpus 64 --step-s 12.5",),
+    "collective": ("--op allreduce --gpu H100 --ranks 64 --bytes 1GiB",),
+    "goodput": ("--gpus 16384 --checkpoint-s 90",),
+    "exam": ("--seed 7 --key",),
+    "cost": ("--gpu H100 --gpus 512 --hours '17.6 days'", "--gpu H100 --model llama3-70b --tokens 15T"),
+    "catalogue": ("add config.json --key my-model --name 'My model'",),
+    "models": ("", "--csv"),
+    "gpus": ("",),
+    "recipes": ("",),
+    "nodes": ("",),
+    "fabrics": ("",),
+    "validate": ("", "--by axis"),
+    "puzzle": ("", "best_fit"),
+}
+LINE = 78  # columns of what stands below the flags
+
+
+def below(prog: str, name: str, words: str = "") -> str:
+    """What stands below a command's flags: more about it, examples, and its exit statuses."""
+    more = EXAMPLES_OF.get(name, ())
+    shown = [textwrap.fill(f"{prog} {name} {one}".rstrip(), LINE, **BROKEN) for one in more]
+    status = STATUSES_OF.get(name, f"{ANSWERED}.")
+    parts = [textwrap.fill(words, LINE)] if words else []
+    parts += ["\n".join(["examples:", *shown])] if shown else []
+    return "\n\n".join([*parts, textwrap.fill(status, LINE)])
+
+
+BROKEN: dict[str, Any] = {
+    "initial_indent": "  ",
+    "subsequent_indent": "    ",
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}
 
 
 class Quantity(NamedTuple):
@@ -79,9 +154,12 @@ _SECONDS = Quantity("s")
 
 
 def near_flag(word: str, known: Sequence[str]) -> str:
-    """What a misspelt flag may have meant, in words."""
-    close = difflib.get_close_matches(word.split("=")[0], known, 1, 0.6)
-    return f"; did you mean {close[0]}?" if close else ""
+    """What a misspelt flag may have meant: flags with all of its words, or else the one spelt nearest."""
+    flag = word.split("=")[0]
+    parts = set(flag.strip("-").split("-"))
+    longer = sorted(each for each in known if parts <= set(each.strip("-").split("-")))
+    close = longer[:3] or difflib.get_close_matches(flag, known, 1, 0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 class Parser(argparse.ArgumentParser):
@@ -204,6 +282,13 @@ def _add_load(parser):
     parser.add_argument(
         "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(registry.servers())}"
     )
+    parser.add_argument(
+        "--form",
+        default=packaged.SCRIPT,
+        choices=packaged.FORMS,
+        help="of what is exported: a script, a file for docker compose, objects of Kubernetes (script)",
+    )
+    parser.add_argument("--checkpoint", help="the name of the checkpoint that is served (the public one)")
     parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
 
 
@@ -293,6 +378,11 @@ def one_or_range(text: str) -> tuple[int, int]:
     return int(least), int(most or least)
 
 
+def percent(text: str) -> float:
+    """5%, or 0.05."""
+    return float(text.rstrip(" %")) / 100.0 if text.endswith("%") else float(text)
+
+
 def wholes(text: str) -> tuple[int, ...]:
     """Whole numbers joined by commas."""
     return tuple(int(word) for word in text.split(","))
@@ -302,8 +392,9 @@ def _add_constraints(parser):
     limits = parser.add_argument_group("only layouts within")
     limits.add_argument(
         "--framework",
+        metavar="FRAMEWORK",
         choices=(*registry.abilities(), registry.ANY),
-        help="those that it can run, or one of them",
+        help=f"those that it can run, or one of them: {', '.join((*registry.abilities(), registry.ANY))}",
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
         limits.add_argument(f"--{axis}", type=one_or_range, metavar="N|N-M", help=f"{text} parallel ranks")
@@ -316,6 +407,12 @@ def _add_constraints(parser):
     )
     limits.add_argument("--most-chunks", type=int, default=0, help="chunks of layers on a stage (any number)")
     limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")
+    limits.add_argument(
+        "--leave", type=percent, default=0.0, help="of the memory, what stays free, as 5%% or 0.05 (0)"
+    )
+    limits.add_argument(
+        "--partial", action="store_true", help="recompute only as many layers as it takes, not all or none"
+    )
     limits.add_argument("--hsdp", action="store_true", help="try several copies of the state (HSDP) as well")
     limits.add_argument(
         "--export",
@@ -345,7 +442,14 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     top.commands = top.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
 
     def command(name, text, *groups, rows=""):
-        sub = top.commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub = top.commands.add_parser(
+            name,
+            help=text,
+            description=textwrap.fill(text, LINE),
+            epilog=below(prog, name),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         form = sub.add_mutually_exclusive_group()
         form.add_argument("--json", action="store_true", help="print JSON, for programs")
         if rows:
@@ -402,11 +506,11 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         "check", "what scripts and configuration files would launch: does it fit, how fast, what to change"
     )
     started = ", ".join(each.name for each in registry.frameworks().values())
-    sub.epilog = (
-        f"Reads what starts {started}: scripts, YAML, JSON, TOML, "
-        "Python, Docker, Compose and Kubernetes, in any order. "
-        "Exit status: 0 if it fits or is close (what there is lies within the estimate's band), 3 if it does "
-        "not fit, 4 if it will not start, 5 if nobody here can say; 2 if the arguments are wrong."
+    sub.epilog = below(
+        prog,
+        "check",
+        f"Reads what starts {started}: scripts, YAML, JSON, TOML, Python, Docker, Compose and Kubernetes, in "
+        "any order.",
     )
     _add_launch(sub)
     _add_profile(sub)

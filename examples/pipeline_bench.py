@@ -1,7 +1,12 @@
-"""A pipeline's timeline beside the map of its bubbles; both are moved by one pair of sliders."""
+"""A pipeline's timeline beside the map of its bubbles; both are moved by one pair of sliders.
+
+Deploy it: ``panel serve pipeline_bench.py --port 5007``. Each move computes the schedule anew, which takes
+some milliseconds of one core, so ``--num-procs 2`` is enough for a class of thirty.
+"""
 
 import panel as pn
 
+from widgets.kit.board import board
 from widgets.training.bubble_map import BubbleMap
 from widgets.training.pipeline_timeline import PipelineTimeline
 
@@ -22,10 +27,15 @@ def table(_changes: int) -> pn.viewable.Viewable:
     return pn.pane.DataFrame(timeline.live.frame("blocks").head(12), index=False)
 
 
-pn.Column(
-    "# A pipeline on the bench",
-    timeline,
-    bubbles,
-    pn.Card(pn.bind(table, timeline.live.param.changes), title="Its blocks, in numbers", collapsed=True),
-    sizing_mode="stretch_width",
-).servable(title="A pipeline on the bench")
+board(
+    "A pipeline on the bench",
+    "One pair of sliders moves both figures: the stages and the micro-batches of the timeline are those of "
+    "the map.",
+    [(timeline, "bubble"), (timeline, "step"), (timeline, "held"), (bubbles, "needed")],
+    ("The timeline", timeline),
+    ("The map of bubbles", bubbles),
+    (
+        "The first blocks, in numbers",
+        pn.Column(pn.bind(table, timeline.live.param.changes), scroll=True, sizing_mode="stretch_width"),
+    ),
+).servable()

@@ -11,12 +11,14 @@ from kernels.matmul import tile_of
 @triton.jit
 def persistent_kernel(a_ptr, b_ptr, c_ptr, m, n, k, PROGRAMS: tl.constexpr,
                       BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-                      BLOCK_K: tl.constexpr, GROUP: tl.constexpr):
+                      BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+                      FLATTEN: tl.constexpr):
     a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [BLOCK_M, BLOCK_K])
     b = tl.make_tensor_descriptor(b_ptr, [k, n], [n, 1], [BLOCK_K, BLOCK_N])
     c = tl.make_tensor_descriptor(c_ptr, [m, n], [n, 1], [BLOCK_M, BLOCK_N])
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
-    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS):
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS,
+                         flatten=FLATTEN):
         tile_m, tile_n = tile_of(tile, tiles_m, tiles_n, GROUP)
         row, column = tile_m * BLOCK_M, tile_n * BLOCK_N
         total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -26,12 +28,20 @@ def persistent_kernel(a_ptr, b_ptr, c_ptr, m, n, k, PROGRAMS: tl.constexpr,
 # --8<-- [end:kernel]
 
 
-def matmul(a, b, programs=132, block_m=128, block_n=256, block_k=64, group=8, warps=8, stages=3):
-    """Rows must begin at multiples of 16 bytes: a descriptor asks for that."""
-    (m, k), n = a.shape, b.shape[1]
+# --8<-- [start:launch]
+def in_memory(size, alignment, stream):
+    return torch.empty(size, device="cuda", dtype=torch.int8)
+
+
+def matmul(a, b, programs=132, block_m=128, block_n=256, block_k=64,
+           group=8, flatten=False, warps=8, stages=3):
+    (m, k), n = a.shape, b.shape[1]  # rows of whole 16 bytes
     c = torch.empty((m, n), device=a.device, dtype=a.dtype)
-    if a.is_cuda:  # a descriptor made in the kernel is kept in memory that Triton asks for
-        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device=a.device, dtype=torch.int8))
-    persistent_kernel[(programs,)](a, b, c, m, n, k, PROGRAMS=programs, BLOCK_M=block_m, BLOCK_N=block_n,
-                                   BLOCK_K=block_k, GROUP=group, num_warps=warps, num_stages=stages)
+    if a.is_cuda:  # a place for the descriptors
+        triton.set_allocator(in_memory)
+    persistent_kernel[(programs,)](
+        a, b, c, m, n, k, PROGRAMS=programs, BLOCK_M=block_m,
+        BLOCK_N=block_n, BLOCK_K=block_k, GROUP=group, FLATTEN=flatten,
+        num_warps=warps, num_stages=stages)
     return c
+# --8<-- [end:launch]

@@ -2,27 +2,21 @@
 
 import numpy as np
 
-from engine.base.types import Real
 from engine.calibration.known import OPERAND_BYTES
 from engine.catalog import gpu, model, models, price
 from engine.catalog.hardware import Gpu
 from engine.mechanism import flops, memory, roofline
 from engine.one_gpu import capture
 from engine.serving import decoding, inference, wide
-from engine.serving.decoding import DecodeSeconds, FullReplica, Room
-from engine.serving.inference import StepTime
+from engine.serving.decoding import DecodeSeconds, FullReplica
+from engine.serving.hosted import Hosted
 from engine.step import layout
-from engine.step.layout import Machine
 
 llama = model("llama3-70b")  # Llama 3 70B
 small = model("llama3-8b")  # Llama 3 8B
 deepseek = model("deepseek-v3")  # DeepSeek-V3
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
-
-
-def storing(stored_bytes: float, key: str = "h100-sxm") -> Machine:
-    """An H100 of a DGX node (or an L40S), whose products are in fp8 if values have one byte."""
-    return layout.machine(gpu(key), "fp8" if stored_bytes == 1 else "bf16")
+on_h100 = Hosted(llama, gpu("h100-sxm"))  # Llama 3 70B on eight of them, in bf16 unless said
 
 
 h200 = layout.machine(gpu("h200"))  # an H200 of such a node
@@ -44,32 +38,22 @@ def attends(of: models.Model, context: float = 131072) -> float:
 
 states = linear.state_bytes_per_sequence  # of one user of Qwen3.5, whatever the context
 saves_from = decoding.saves_from(linear, in_groups)  # from this context on it keeps less than Qwen3 235B
-l40s = layout.machine(gpu("l40s"))  # an L40S
+on_l40s = Hosted(small, gpu("l40s"))  # Llama 3 8B on L40S
 params = models.parameters(llama)  # parameters of Llama 3 70B
 peak = 8 * gpu("h100-sxm").bf16_flops_per_s  # the arithmetic of eight H100s
 
 
-def a_token(
-    users: float, context: int, tp: Real = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0
-) -> DecodeSeconds:
-    """A step of Llama 3 70B, which brings each user a token; on eight H100s in bf16 unless said."""
-    return decoding.split(
-        llama,
-        storing(stored_bytes=weight_bytes),
-        tp=tp,
-        batch=users,
-        context=context,
-        kv_value_bytes=kv_value_bytes,
-        weight_bytes=weight_bytes,
-    )
-
-
+a_token = on_h100.token  # a step, which brings each user a token
+room_for = on_h100.room  # the room that the weights leave to users, and what each takes
+reading = on_h100.prompt  # reading one prompt
+# a replica where the next prompt follows every answer that ends; with values of one byte products are in fp8
+kept_full = on_h100.kept_full
 full_step = a_token(users=179, context=8192)  # such a step for as many users of 8k as fit
 
 
 def a_small_token(users: int, tp: int) -> DecodeSeconds:
     """The same for Llama 3 8B, with 1,024 tokens a user."""
-    return decoding.split(small, h100, tp=tp, batch=users, context=1024)
+    return Hosted(small, gpu("h100-sxm")).token(users, 1024, tp=tp)
 
 
 # its weights and one user of 1,024 tokens, read at the bandwidth of the data sheet
@@ -80,35 +64,18 @@ small_bytes_s = (
 
 def an_l40s_token(users: int, stored_bytes: float = 2.0) -> DecodeSeconds:
     """Llama 3 8B on one L40S, with 4,096 tokens a user."""
-    return decoding.split(
-        small,
-        storing(stored_bytes=stored_bytes, key="l40s"),
-        tp=1,
-        batch=users,
-        context=4096,
-        kv_value_bytes=stored_bytes,
-        weight_bytes=stored_bytes,
-    )
+    return on_l40s.token(users, 4096, tp=1, kv_value_bytes=stored_bytes, weight_bytes=stored_bytes)
 
 
 def l40s_share(users: int, stored_bytes: float = 2.0) -> float:
     """The share of its arithmetic that this uses."""
-    return (
-        2
-        * models.parameters(small)
-        * users
-        / an_l40s_token(users=users, stored_bytes=stored_bytes).total_s
-        / storing(stored_bytes=stored_bytes, key="l40s").gpu.peak_flops_per_s(
-            "fp8" if stored_bytes == 1 else "bf16"
-        )
-    )
+    at_peak = on_l40s.gpu.peak_flops_per_s("fp8" if stored_bytes == 1 else "bf16")
+    return 2 * models.parameters(small) * users / an_l40s_token(users, stored_bytes).total_s / at_peak
 
 
 def l40s_users(stored_bytes: float = 2.0) -> float:
     """Users of 4,096 tokens that fit there."""
-    return decoding.room(
-        small, gpu("l40s"), tp=1, context=4096, kv_value_bytes=stored_bytes, weight_bytes=stored_bytes
-    ).users
+    return on_l40s.room(4096, tp=1, kv_value_bytes=stored_bytes, weight_bytes=stored_bytes).users
 
 
 def a_deepseek_token(users: int) -> DecodeSeconds:
@@ -119,18 +86,6 @@ def a_deepseek_token(users: int) -> DecodeSeconds:
 def a_spread_token(gpus: int, users: int) -> float:
     """The same with the experts spread over so many GPUs, each with so many users of its own."""
     return wide.decode_s(deepseek, h200_fp8, tp=1, dp=gpus, batch=users, context=4096)
-
-
-def room_for(context: int, tp: int = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> Room:
-    """What Llama 3 70B leaves to users on each of eight H100s, or of so many."""
-    return decoding.room(
-        llama,
-        gpu("h100-sxm"),
-        tp=tp,
-        context=context,
-        kv_value_bytes=kv_value_bytes,
-        weight_bytes=weight_bytes,
-    )
 
 
 def shared_by_weights(tp: int) -> float:
@@ -151,28 +106,6 @@ def brings(users: float, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0)
             users=users, context=8192, kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes
         ).total_s,
         tp=8,
-    )
-
-
-def reading(prompt: float, tp: int = 8, stored_bytes: float = 2.0) -> StepTime:
-    """Reading one prompt with Llama 3 70B."""
-    return inference.prefill(llama, storing(stored_bytes=stored_bytes), tp=tp, batch=1, prompt=prompt)
-
-
-def kept_full(
-    users: Real, prompt: float = 2048, output: float = 256, tp: Real = 8, stored_bytes: float = 2.0
-) -> FullReplica:
-    """A replica of Llama 3 70B where the next prompt follows every answer that ends; values of two bytes
-    unless said; of one, the products are in fp8 too."""
-    return decoding.steady(
-        llama,
-        storing(stored_bytes=stored_bytes),
-        tp=tp,
-        batch=users,
-        prompt=prompt,
-        output=output,
-        kv_value_bytes=stored_bytes,
-        weight_bytes=stored_bytes,
     )
 
 
@@ -216,11 +149,11 @@ def brings_when_full(weights: float, cache: float) -> float:
 tokens_in_a_prompt = round(reading(prompt=2000).total_s / a_token(users=1, context=2000).total_s)
 # the critical batch of an H100 by its data sheet
 critical_users = gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
+# users for whom an H20's arithmetic takes as long as an H100's reading
+h20_ahead_users = gpu("h20").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # an AllReduce of eight users' tokens on eight H100s, as a ring
 ring_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=1, net=h100.wires)
 one_shot_reduce_s = decoding.reduce_s(8 * 8192 * 2.0, tp=8, choice=4, net=h100.wires)  # the same in one hop
-# a token's time on eight GPUs over that on four
-eight_over_four = np.divide(*a_token(users=8, context=4096, tp=np.array([8, 4])).total_s)
 # a token whose kernels the CPU launches one by one
 eager_token_s = capture.token_s("eager", llama, gpu("h100-sxm"), tp=8)
 # memory that weights in fp8 free on each GPU
@@ -244,7 +177,7 @@ full_dollars = dollars(kept_full(users=179, prompt=6144, output=2048))
 # dollars of a million tokens with one user on the node
 alone_dollars = dollars(kept_full(users=1, prompt=6144, output=2048))
 # the critical batch of an L40S
-l40s_critical = roofline.critical_batch(l40s.gpu.bf16_flops_per_s, l40s.gpu.hbm_bytes_per_s)
+l40s_critical = roofline.critical_batch(gpu("l40s").bf16_flops_per_s, gpu("l40s").hbm_bytes_per_s)
 # users that fit with weights and cache in fp8
 both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=1.0).users
 # a token for eight users on eight GPUs over the same on four
@@ -261,10 +194,13 @@ narrow_step = a_token(users=179, context=8192, kv_value_bytes=1.0)
 lawyers_step = a_token(users=20, context=131072, kv_value_bytes=1.0)
 
 
+def attention_s(users: int, context: int, value_bytes: float) -> float:
+    """Seconds of a step on eight H100s in which attention reads the caches."""
+    size = decoding.shape(llama)
+    return inference.attention_s(size, users, context, tp=8, value_bytes=value_bytes, at=h100.chip)
+
+
 def read_share(value_bytes: float) -> float:
     """The share of the memory's rate at which eight H100s read the caches of 179 users of 8,192 tokens."""
-    reading_s = inference.attention_s(
-        decoding.shape(llama), 179, 8192, tp=8, value_bytes=value_bytes, at=h100.chip
-    )
     cached = 179 * decoding.user_bytes(llama, context=8192, kv_value_bytes=value_bytes)
-    return cached / 8 / reading_s / gpu("h100-sxm").hbm_bytes_per_s
+    return cached / 8 / attention_s(179, 8192, value_bytes) / gpu("h100-sxm").hbm_bytes_per_s

@@ -4,35 +4,19 @@ import numpy as np
 
 from engine.base.types import Real
 from engine.catalog import gpu, link, model, price
-from engine.serving import decoding, drafts, inference, prefix_cache
-from engine.serving.decoding import DecodeSeconds, FullReplica, Room
-from engine.serving.inference import StepTime
+from engine.serving import decoding, drafts, prefix_cache
+from engine.serving.hosted import Hosted
 from engine.step import layout
-from engine.step.layout import Machine
 
 llama = model("llama3-70b")  # Llama 3 70B
 tiny = model("llama3.2-1b")  # Llama 3.2 1B, a draft for the 70B
 h100 = layout.machine(gpu("h100-sxm"))  # an H100 of a DGX node
-
-
-def storing(stored_bytes: float, key: str = "h100-sxm") -> Machine:
-    """An H100 of a DGX node (or an L40S), whose products are in fp8 if values have one byte."""
-    return layout.machine(gpu(key), "fp8" if stored_bytes == 1 else "bf16")
-
-
-def a_token(
-    users: float, context: int, tp: Real = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0
-) -> DecodeSeconds:
-    """A step of Llama 3 70B, which brings each user a token; on eight H100s in bf16 unless said."""
-    return decoding.split(
-        llama,
-        storing(stored_bytes=weight_bytes),
-        tp=tp,
-        batch=users,
-        context=context,
-        kv_value_bytes=kv_value_bytes,
-        weight_bytes=weight_bytes,
-    )
+on_h100 = Hosted(llama, gpu("h100-sxm"))  # Llama 3 70B on eight of them, in bf16 unless said
+a_token = on_h100.token  # a step, which brings each user a token
+room_for = on_h100.room  # the room that the weights leave to users, and what each takes
+reading = on_h100.prompt  # reading prompts
+# a replica where the next prompt follows every answer that ends; with values of one byte products are in fp8
+kept_full = on_h100.kept_full
 
 
 def gain_by_drafts(users: int) -> float:
@@ -47,54 +31,6 @@ def short_gain(users: int) -> float:
     """The same for users of 2,304 tokens."""
     return drafts.speculative_gain(
         llama, draft=tiny, at=h100, tp=8, batch=users, context=2304, accepted=0.7, drafted=3
-    )
-
-
-cache_8k = decoding.user_bytes(llama, context=8192)  # a cache of 8,192 tokens
-
-
-def brings(users: float, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> float:
-    """Tokens per second and GPU, from eight H100s with so many users of 8k."""
-    return decoding.tokens_per_s_per_gpu(
-        users,
-        step_s=a_token(
-            users=users, context=8192, kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes
-        ).total_s,
-        tp=8,
-    )
-
-
-def room_for(context: int, tp: int = 8, kv_value_bytes: float = 2.0, weight_bytes: float = 2.0) -> Room:
-    """What Llama 3 70B leaves to users on each of eight H100s, or of so many."""
-    return decoding.room(
-        llama,
-        gpu("h100-sxm"),
-        tp=tp,
-        context=context,
-        kv_value_bytes=kv_value_bytes,
-        weight_bytes=weight_bytes,
-    )
-
-
-def reading(prompt: float, tp: int = 8, stored_bytes: float = 2.0) -> StepTime:
-    """Reading one prompt with Llama 3 70B."""
-    return inference.prefill(llama, storing(stored_bytes=stored_bytes), tp=tp, batch=1, prompt=prompt)
-
-
-def kept_full(
-    users: Real, prompt: float = 2048, output: float = 256, tp: Real = 8, stored_bytes: float = 2.0
-) -> FullReplica:
-    """A replica of Llama 3 70B where the next prompt follows every answer that ends; values of two bytes
-    unless said; of one, the products are in fp8 too."""
-    return decoding.steady(
-        llama,
-        storing(stored_bytes=stored_bytes),
-        tp=tp,
-        batch=users,
-        prompt=prompt,
-        output=output,
-        kv_value_bytes=stored_bytes,
-        weight_bytes=stored_bytes,
     )
 
 
@@ -129,15 +65,8 @@ def reading_share(users: int) -> float:
     """The share of its time in which a full replica of the last exercise reads prompts."""
     return (
         users
-        * reading(prompt=2048, tp=2, stored_bytes=1.0).total_s
+        * reading(prompt=2048, tp=2, weight_bytes=1.0).total_s
         / (512 * kept_full(users=users, output=512, tp=2, stored_bytes=1.0).token_s)
-    )
-
-
-def dollars(served: FullReplica) -> float:
-    """Dollars for a million tokens."""
-    return decoding.dollars_per_million(
-        price_per_hour=price("h100-sxm").dollars_per_hour, tokens_per_s_per_gpu=served.tokens_per_s_per_gpu
     )
 
 
@@ -170,11 +99,17 @@ gpus_bf16 = 4 * np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))  # their G
 gpus_tp_2 = 2 * np.ceil(1000 / users_in_time(tp=2))  # GPUs for a thousand users at TP 2 in fp8
 gpus_tp_4 = 4 * np.ceil(1000 / users_in_time(tp=4))  # GPUs for a thousand users at TP 4 in fp8
 # dollars of a million tokens in the design
-design_dollars = dollars(kept_full(users=79, output=512, tp=2, stored_bytes=1.0))
+design_dollars = decoding.dollars_per_million(
+    price("h100-sxm").dollars_per_hour,
+    kept_full(users=79, output=512, tp=2, stored_bytes=1.0).tokens_per_s_per_gpu,
+)
 unhurried_rates = unhurried(tp=[16, 8, 4, 2])  # the rates of TP 16, 8, 4 and 2
 BATCH = 32  # requests that the case's server collects
 # tokens a second of a batch of 32 with 2,176 tokens each, without prompts
 of_a_batch = BATCH / a_token(users=BATCH, context=2176).total_s
+together_s = reading(prompt=2048, prompts=BATCH).total_s  # reading all of its prompts
+# from its prompts to the end of its longest answer, which has as many mean lengths as the sum on the page
+whole_batch_s = together_s + 256 / slots_at_work * a_token(users=BATCH, context=2176).total_s
 batch_read_s = reading(prompt=2048).total_s  # reading one prompt of 2,048 tokens
 prompts_part_s = 64 / 256 * batch_read_s  # what a token of 64 users pays for prompts, if read one by one
 room_in_tokens = 8192 * room_for(context=8192).users  # cached tokens for which the node has room

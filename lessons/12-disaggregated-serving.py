@@ -41,6 +41,9 @@ def traffic(requests: int, per_s: int) -> Traffic:
     )
 
 
+mean_prompt = 2000 * np.exp(0.6**2 / 2)  # the mean of prompts whose median is 2,000, with this spread
+
+
 def together(budget: int) -> Service:
     """Six replicas, prompts before answers."""
     return under_traffic.Service(

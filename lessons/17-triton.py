@@ -76,6 +76,31 @@ def at_rows(rows: int) -> ProductOfRows:
     return next(row for row in own_timings.tiles() if row.rows == rows)
 
 
+def timed_s(rows: int) -> float:
+    """Seconds that this lesson's kernel was measured to take for so many rows."""
+    return 2 * rows * 4096 * 4096 / at_rows(rows).triton
+
+
+def limits(tile: Tile, group: int) -> dict[str, float]:
+    """FLOP/s of a product of 16,384\u00b3 on the H100, were each limit the only one, and with all of them."""
+    found = product(m=16384, n=16384, k=16384, tile=tile, group=group)
+    return {name: 2 * 16384**3 / seconds for name, seconds in found._asdict().items()}
+
+
+# the rungs of the ladder: what each is, and its limits
+rungs = [
+    (
+        "tiled, 64\u00a0×\u00a064",
+        limits(tile(block_m=64, block_n=64, block_k=32, stages=1, warps=4), group=1),
+    ),
+    ("tiled, 128\u00a0×\u00a0256", limits(tile(block_m=128, block_n=256, stages=1), group=1)),
+    ("grouped, 16 rows", limits(tile(block_m=128, block_n=256, stages=1), group=16)),
+    ("pipelined, 3 stages", limits(large, group=16)),
+]
+# what L2 would let a kernel do that computes one number of C in each program
+single_numbers = tiling.intensity(tile(block_m=1, block_n=1)) * h100.l2_bytes_per_s
+
+
 swept = [row for row in tiling.timed_here() if row.tile]  # this lesson's kernel timed there with its tiles
 
 
@@ -106,15 +131,15 @@ def idle_in_tail(n: int) -> float:
 
 # -- what single sentences say -------------------------------------------------------------------------------
 one_row_more = product(m=2049).total_s / product(m=2048).total_s - 1  # what one row more costs
-# what a further row of tiles costs, measured
-tile_more_measured = 2176 / 2048 * at_rows(2048).triton / at_rows(2176).triton - 1
+# what 128 further rows cost, measured
+tile_more_measured = timed_s(2176) / timed_s(2048) - 1
+# the same for PyTorch's product
+torch_more_measured = 2176 / 2048 * at_rows(2048).torch / at_rows(2176).torch - 1
 l2_ridge = roofline.ridge_flops_per_byte(h100.flops_per_s, h100.l2_bytes_per_s)  # FLOPs for each byte of L2
 # shared memory of the large tile with six stages
 six_stages_bytes = tiling.smem_bytes(large._replace(stages=6), h100)
 # programs of the small tile that fit on one multiprocessor
 programs_resident = tiling.resident(tile(block_m=64, block_n=64, block_k=32, warps=4), h100)
-# seconds of two programs one after the other
-two_waves_s = 2 * (64 * tiling.step_s(large, h100) + tiling.ends_s(large, h100, together=1))
 # programs of small tiles for 64 tokens
 small_tiles = tiling.programs(m=64, n=4096, tile=tile(block_m=64, block_n=32))
 candidates = len(tiling.space().block_m)  # tiles that the search tries

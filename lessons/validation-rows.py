@@ -5,6 +5,7 @@ from typing import Any
 
 from engine import validation
 from engine.catalog import gpu, model, serving_software
+from engine.catalog.mixers import StateSpace
 from engine.one_gpu import measurements, tiling
 from engine.one_gpu.tiling import Published
 from engine.serving import decoding, inference
@@ -18,6 +19,10 @@ def source(name: str) -> AxisError:
     return next(each for each in accuracy.families() if each.axis == name)
 
 
+goals = len(accuracy.goals())  # goals in the table
+goals_met = sum(each.met for each in accuracy.goals())  # goals that are met
+# what the goals that are missed are about
+goals_missed = "; ".join(each.what for each in accuracy.goals() if not each.met) or "none"
 transformer = serving_software("faster-transformer")  # FasterTransformer
 on_triton = serving_software("faster-transformer-on-triton")  # the same behind Triton
 vllm = serving_software("vllm-0")  # vLLM 0.5 to 0.7

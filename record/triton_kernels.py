@@ -1,5 +1,6 @@
 """What Triton's compiler makes of lesson 17's other kernels for an H100: how long a row the softmax holds in
-registers, how wide its offsets are, and which instructions a descriptor's load becomes.
+registers, how wide its offsets are, which instructions a descriptor's load becomes, and which loops stand
+around loads, products and stores of the persistent product, with its loops flattened and without.
 
 This needs no GPU, as in record/triton_tiles.py.
 """
@@ -46,13 +47,45 @@ def copies(ptx: str) -> dict[str, int]:
     }
 
 
+NAMED = {
+    "scf.for": "for",
+    "ttng.async_tma_copy_global_to_local": "load",
+    "ttng.warp_group_dot": "product",
+    "ttng.async_tma_copy_local_to_global": "store",
+}
+
+
+def course_of(ttgir: str) -> list[str]:
+    """The loops, loads, products and stores of a kernel in the order in which Triton's own intermediate code
+    has them, each with a dot before it for each loop around it."""
+    found, ends, depth = [], [], 0  # of each loop that is open, the braces around it
+    for line in ttgir.splitlines():
+        name = next((word for op, word in NAMED.items() if re.search(rf"{re.escape(op)} ", line)), None)
+        if name:
+            found.append("." * len(ends) + name)
+        if name == "for":
+            ends.append(depth)
+        depth += line.count("{") - line.count("}")
+        while ends and depth <= ends[-1]:
+            ends.pop()
+    return found
+
+
 def record() -> dict:
     """The recording, as its JSON file holds it."""
     from kernels.persistent import persistent_kernel
 
     pointers = dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*bf16")
-    persistent = compiled(
-        persistent_kernel, pointers, ("m", "n", "k"), {"PROGRAMS": 132} | TILE, stages=3, warps=8
+    persistent, flattened = (
+        compiled(
+            persistent_kernel,
+            pointers,
+            ("m", "n", "k"),
+            {"PROGRAMS": 132, "FLATTEN": flatten} | TILE,
+            stages=3,
+            warps=8,
+        )
+        for flatten in (False, True)
     )
     found = [
         {"columns": columns, "warps": warps} | needs(softmax(columns, warps))
@@ -63,5 +96,8 @@ def record() -> dict:
         "chip": "h100-sxm",
         "softmax": found,
         "softmax_offset_bits": 64 if "i64" in softmax(8192, 8).asm["ttir"] else 32,
-        "persistent": copies(persistent.asm["ptx"]) | needs(persistent),
+        "persistent": copies(persistent.asm["ptx"])
+        | needs(persistent)
+        | {"course": course_of(persistent.asm["ttgir"])},
+        "flattened": needs(flattened) | {"course": course_of(flattened.asm["ttgir"])},
     }

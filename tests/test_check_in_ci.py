@@ -38,7 +38,7 @@ def test_watching_answers_again_when_a_file_is_saved(tmp_path, capsys):
     later.start()
     assert command.watched(args, "system-ml check", rounds=2) == 0
     out = capsys.readouterr().out
-    assert "does not start" in out and out.rindex("fits, with room for") > out.index("does not start")
+    assert "does not fit" in out and out.rindex("fits, with room for") > out.index("does not fit")
 
 
 def test_the_hook_starts_the_command_that_there_is():
@@ -94,7 +94,7 @@ def test_the_action_passes_what_fits_and_says_so(step):
 
 def test_the_action_stops_what_does_not_fit_and_what_nobody_can_say(step):
     status, outputs, summary = step({"serve.sh": TOO_LARGE}, files="serve.sh", gpu="h200", gpus="1")
-    assert (status, outputs["verdict"]) == (3, "does not fit") and "does not start" in summary
+    assert (status, outputs["verdict"]) == (3, "does not fit") and "does not fit" in summary
     status, outputs, _ = step({"notes.sh": "echo hello\n"}, files="notes.sh")
     assert (status, outputs["verdict"]) == (5, "cannot say")
 

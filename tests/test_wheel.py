@@ -9,6 +9,7 @@ WHEEL=… tests a wheel that was made elsewhere, as the workflow does on each sy
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
+from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -225,6 +227,26 @@ def test_what_a_part_needs_is_said(bare, tmp_path):
 
 ASKED = "estimate --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192 --tp 2 --json"
 PLAN = "plan --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192 --json"
+
+
+def test_it_says_what_it_is_and_under_which_licences(wheel):
+    with zipfile.ZipFile(wheel) as packed:
+        [name] = [each for each in packed.namelist() if each.endswith(".dist-info/METADATA")]
+        said = message_from_bytes(packed.read(name))
+        licences = {Path(each).name for each in packed.namelist() if ".dist-info/licenses/" in each}
+    assert said["License-Expression"] == "BSD-3-Clause AND CC-BY-4.0 AND OFL-1.1"
+    assert licences == {"LICENSE", "LICENSE-CONTENT", "OFL.txt"}
+    assert said["Author"] and said["Keywords"] and "Typing :: Typed" in said.get_all("Classifier")
+    assert said.get_all("Project-URL", []) == [] or "REPOSITORY" in os.environ or "SITE_URL" in os.environ
+
+
+def test_it_names_the_repository_that_the_build_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPOSITORY", "someone/course")
+    monkeypatch.syspath_prepend(str(ROOT))
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))["Addresses"](str(ROOT), {})
+    metadata: dict = {}
+    hook.update(metadata)
+    assert metadata["urls"]["Repository"] == "https://github.com/someone/course"
 
 
 def test_its_command_has_the_version_of_the_project(wheel, bare, tmp_path):

@@ -140,14 +140,9 @@ class Links(Treeprocessor):
     def run(self, root: etree.Element) -> None:
         """Words are ticked off in reading order."""
         if entries() and getattr(self.md, "glossary_wanted", True):
-            self.left = meant_in(self.lesson())
+            lesson = lessons.current()
+            self.left = meant_in(lesson.number if lesson else "")
             running_text.link(root, self.first_uses)
-
-    def lesson(self) -> str:
-        """The lesson's number, from the file's name, which mkdocs stores in the converter; '' outside
-        mkdocs."""
-        links: Any = self.md.treeprocessors
-        return lessons.number_of(links["relpath"].file.name) if "relpath" in links else ""
 
     def first_uses(self, text: str) -> Iterator[tuple[int, int, Element]]:
         """(start, end, link) of each word that has not occurred on this page yet."""

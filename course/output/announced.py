@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from markdown import markdown
 
-from course import lessons
+from course import lessons, settings
 from course.lessons import Lesson
-from course.output import book, plain
+from course.output import plain
 from engine.base import edition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +43,10 @@ def described(folder: str, html: str, up: str) -> str:
     name = folder or "index"
     if name not in _pages():
         return ""
+    translations = "".join(
+        f'<link rel="{ALTERNATE} translation" hreflang="{language}" href="{where}">'
+        for language, where in _languages(name).items()
+    )
     about = _course() if name == "index" else _page(_pages()[name], html)
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
     return (
@@ -50,8 +54,19 @@ def described(folder: str, html: str, up: str) -> str:
         f'<link rel="{ALTERNATE} text" type="text/markdown" href="{plain.FILE}">'
         f'<link rel="{ALTERNATE} feed" type="application/rss+xml" title="{COURSE}: releases"'
         f' href="{up}{FEED}">'
-        f'<script type="application/ld+json">{data}</script>'
+        f'{translations}<script type="application/ld+json">{data}</script>'
     )
+
+
+def _languages(name: str) -> dict[str, str]:
+    """Language -> the whole address of a page in it, where a page has been translated (lessons/es/…) and the
+    site's address is known; empty for a page that is there in one language alone."""
+    home, folder = settings.public_home(), "" if name == "index" else f"{name}/"
+    found = sorted(each.parent.name for each in lessons.LESSONS.glob(f"[a-z][a-z]/{name}.md"))
+    if not home or not found:
+        return {}
+    own = f"{home}{folder}"
+    return {"en": own, "x-default": own} | {language: f"{home}{language}/{folder}" for language in found}
 
 
 @cache
@@ -60,7 +75,7 @@ def _pages() -> dict[str, Lesson]:
 
 
 def _common(kind: str, name: str, page: Lesson, address: str) -> dict[str, Any]:
-    home = book.public_home()
+    home = settings.public_home()
     about = {
         "@context": "https://schema.org",
         "@type": kind,
@@ -125,7 +140,7 @@ def _git(*arguments: str) -> str:
 
 def with_days(sitemap: str) -> str:
     """The sitemap with ``lastmod`` where a page's day is known."""
-    home, days = book.settings()["site_url"], last_changed()
+    home, days = settings.of("site_url"), last_changed()
 
     def dated(found: re.Match) -> str:
         day = days.get(found[1].removeprefix(home).strip("/") or "index")
@@ -150,7 +165,7 @@ def releases() -> list[Release]:
 
 def feed() -> str:
     """The releases as RSS 2.0."""
-    home = book.settings()["site_url"]
+    home = settings.of("site_url")
     items = []
     for each in releases():
         day = datetime.fromisoformat(each.day).replace(tzinfo=UTC)
@@ -160,7 +175,7 @@ def feed() -> str:
             f"<pubDate>{format_datetime(day)}</pubDate>"
             f"<description>{escape(markdown(each.text.strip()))}</description></item>"
         )
-    about = " ".join(book.settings()["site_description"].split())
+    about = " ".join(settings.of("site_description").split())
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>'
         f"<title>{COURSE}: releases</title><link>{escape(home)}</link>"

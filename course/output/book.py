@@ -19,10 +19,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
-from mkdocs.config import load_config
-from mkdocs.config.defaults import MkDocsConfig
 
-from course import html_tree, lessons
+from course import html_tree, lessons, settings
 from course.html_tree import Element
 from course.matches import there
 from engine.base import edition, units
@@ -75,23 +73,11 @@ class Chapter:
         return f"{self.name}--{anchor}" if anchor else self.name
 
 
-@cache
-def settings() -> MkDocsConfig:
-    """The settings in mkdocs.yml."""
-    return load_config(str(ROOT / "mkdocs.yml"))
-
-
-def public_home() -> str:
-    """The address where the course is published, if the build was given one (SITE_URL)."""
-    address = settings()["site_url"]
-    return "" if address.startswith("http://localhost") else address
-
-
 # -- reading -------------------------------------------------------------------------------------------------
 def parts() -> list[tuple[str, list[str]]]:
     """(title, names of its pages) of every part with lessons, as in the navigation; the appendices come
     last."""
-    nav = settings()["nav"]
+    nav = settings.of("nav")
     sections = [(title, pages) for entry in nav for title, pages in entry.items() if isinstance(pages, list)]
     of_lessons = [
         (title, [page.removesuffix(".md") for page in pages])
@@ -422,8 +408,8 @@ def pages(site: Path) -> dict[str, str]:
     html = page.render(
         title="The course on paper",
         picture="course",
-        home=public_home(),
-        address=f"{public_home()}book/" if public_home() else "",
+        home=settings.public_home(),
+        address=f"{settings.public_home()}book/" if settings.public_home() else "",
         description="All lessons with their figures, answers and solutions, and the reference pages, on one "
         "page to print.",
         volumes=volumes,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-from course import html_tree, lessons
+from course import html_tree, lessons, settings
 from course.html_tree import Element, classes
 from course.output import book
 from course.output.notebooks import markdown
@@ -53,7 +53,7 @@ def sections() -> list[tuple[str, list[Source]]]:
     """(title, pages) of each section of the navigation; the home page has none."""
     known = {page.name: page for page in lessons.pages()}
     found: list[tuple[str, list[Source]]] = []
-    for entry in book.settings()["nav"]:
+    for entry in settings.of("nav"):
         [(title, names)] = entry.items()
         several = [names] if isinstance(names, str) else names
         pages = [known[name.removesuffix(".md")] for name in several]
@@ -82,8 +82,8 @@ def files(site: Path) -> dict[str, str]:
 
 def llms(listed: list[tuple[str, list[Source]]]) -> str:
     """The list of pages, in the form that https://llmstxt.org describes."""
-    home = book.public_home()
-    parts = [ABOUT.format(description=" ".join(book.settings()["site_description"].split()))]
+    home = settings.public_home()
+    parts = [ABOUT.format(description=" ".join(settings.of("site_description").split()))]
     for title, pages in listed:
         lines = [f"- [{page.title}]({home}{page.file}): {page.description}" for page in pages]
         parts.append("\n".join([f"## {title}", "", *lines, ""]))
@@ -93,7 +93,7 @@ def llms(listed: list[tuple[str, list[Source]]]) -> str:
 def _kept(site: Path, page: Source) -> str:
     html = (site / page.folder / "index.html").read_text(encoding="utf-8")
     article, _ = book.article_of(html, page.folder)
-    made_of = digest(article, page.folder, page.title, book.public_home())
+    made_of = digest(article, page.folder, page.title, settings.public_home())
     make = lambda: written(article, page).encode()
     return kept(f"plain.{made_of}", make, (__name__, markdown.__name__)).decode()
 
@@ -134,7 +134,7 @@ class _Reader:
     """What a page has that is more than text, in words, and where its links lead."""
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.home = folder, book.public_home()
+        self.folder, self.home = folder, settings.public_home()
 
     def link(self, href: str) -> str:
         """A link's address: whole where the course's own is known, and as the page has it otherwise."""

@@ -46,21 +46,21 @@ def experts_s(
     A launch, and a fixed time per expert held. The weights of the experts in use are read once, overlapped
     with 2·h·f FLOPs per row and matrix, where each expert's rows are padded by part of a tile; this is slower
     where there are fewer tiles than multiprocessors, and never faster than a wave of tiles takes along k.
-    Added to this are permuting and summing the rows, and scanning the group's tokens. ``weight_bytes`` is the
-    size of a weight that is stored in another format than the kernel's; ``cold`` is the share of the weights
-    that is not already in the L2 cache, for benchmarks that repeat one layer. Leaves out the router's
-    product, shared experts and all communication.
+    Added to this are permuting and summing the rows, and scanning the group's tokens (none where the rows
+    were sent here). ``weight_bytes`` is the size of a weight that is stored in another format than the
+    kernel's; ``cold`` is the share of the weights that is not already in the L2 cache, for benchmarks that
+    repeat one layer. Leaves out the router's product, shared experts and all communication.
     """
     if not check.is_trusted():
-        check.positive(local_rows=local_rows, touched=touched, held=held, tokens=tokens)
-        check.positive(hidden=hidden, width=width)
+        check.positive(local_rows=local_rows, touched=touched, held=held, hidden=hidden, width=width)
+        check.non_negative(tokens=tokens)
         check.between(0, 1, gated=gated, cold=cold)
-    permuted = local_rows * (8.0 * hidden + (4.0 + 2.0 * gated) * width)
     stored = at.weight_bytes if weight_bytes is None else weight_bytes
     return (
-        _around_s(held, tokens, hidden, at)
+        _around_s(held, at)
+        + tokens * hidden * 4.0 / at.token_bytes_per_s
         + _products_s(local_rows, touched, hidden, width, gated, at, stored, cold)
-        + permuted / at.permute_bytes_per_s
+        + _moved_s(local_rows, hidden, (4.0 + 2.0 * gated) * width, at)
     )
 
 
@@ -68,37 +68,46 @@ def trained_experts_s(
     local_rows: Real,
     touched: Real,
     held: Real,
-    tokens: Real,
     hidden: Real,
     width: Real,
     gated: Real,
     sum_bytes: Real,
     at: GroupedRates,
+    within: bool = False,
 ) -> tuple[Real, Real, Real]:
     """The times of a layer of experts in training: of the forward pass, of the backward pass, and of the part
     of the backward pass that computes weight gradients.
 
-    The gradient of the input repeats the products of the forward pass. The gradient of the weights is a
-    product with the expert's rows along k, added to a sum of ``sum_bytes`` a weight. The rows' gradients are
-    permuted and summed as the rows were, and the activation function reads its inputs once more.
+    Rows have been sent here, so no kernel looks for them among the group's tokens. The gradient of the input
+    repeats the products of the forward pass. The gradient of the weights is a product with the expert's rows
+    along k, added to a sum of ``sum_bytes`` a weight. The rows' gradients are permuted and summed as the rows
+    were, and the activation function reads its inputs once more, unless the products do its work ``within``.
     """
-    forward_s = experts_s(local_rows, touched, held, tokens, hidden, width, gated, at)
+    input_s = _products_s(local_rows, touched, hidden, width, gated, at, at.weight_bytes, 1.0)
+    inside_f, inside_b = (0.0, 0.0) if within else ((4.0 + 2.0 * gated) * width, (6.0 + 4.0 * gated) * width)
+    around_s = _around_s(held, at)
     weights = touched * (2.0 + gated) * hidden * width
     padded = local_rows + touched * at.padding * 0.5 * EXPERT_TILE
     weight_s = either_s(
         2.0 * (2.0 + gated) * padded * hidden * width / at.flops_per_s,
         weights * sum_bytes / at.memory_bytes_per_s,
     )
-    permuted = local_rows * (8.0 * hidden + (6.0 + 4.0 * gated) * width)
-    input_s = _products_s(local_rows, touched, hidden, width, gated, at, at.weight_bytes, 1.0)
-    around_s = _around_s(held, tokens, hidden, at)
-    return forward_s, around_s + input_s + weight_s + permuted / at.permute_bytes_per_s, weight_s
+    return (
+        around_s + input_s + _moved_s(local_rows, hidden, inside_f, at),
+        around_s + input_s + weight_s + _moved_s(local_rows, hidden, inside_b, at),
+        weight_s,
+    )
 
 
-def _around_s(held, tokens, hidden, at):
-    """The time that a layer takes in addition to its products and its rows: launches, a fixed time for each
-    expert that the rank holds, and scanning the group's tokens."""
-    return at.launch_s + held * at.expert_s + tokens * hidden * 4.0 / at.token_bytes_per_s
+def _around_s(held, at):
+    """The time that a layer takes in addition to its products and its rows: launches, and a fixed time for
+    each expert that the rank holds."""
+    return at.launch_s + held * at.expert_s
+
+
+def _moved_s(rows, hidden, inside_bytes, at):
+    """The time of permuting rows, summing them up, and moving so many bytes of each inside an expert."""
+    return rows * (8.0 * hidden + inside_bytes) / at.permute_bytes_per_s
 
 
 def _products_s(rows, touched, hidden, width, gated, at, weight_bytes, cold):

@@ -42,13 +42,15 @@ straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""
 LAYER_KERNELS, PRODUCT_KERNELS = 8.0, 2.0
 """Kernels of a dense layer's forward pass with the vendors' software: so many, and so many for each product.
 The backward pass has twice as many."""
-EXPERT_KERNELS = 185.0
+EXPERT_KERNELS, HELD_KERNELS = 153.0, 2.0
 """What a layer of experts adds to them, counted as launches of ISSUE_S each: Python that cuts tokens into
-experts' rows, quantises and multiplies them expert by expert. Fitted on one run, Qwen3 30B with one sequence
-a micro-batch on 16 H100 (Megatron Bridge 26.06), whose layers take the CPU and the GPU 9.5 ms forward and
-backward. Judged by the rest of Megatron Bridge's runs without a graph of the whole step: on H100, three of
-Qwen3 within 4 % and five of gpt-oss 4 to 13 % too fast (before the GPU waited for them, 9 to 23). Two older
-runs of Qwen3 on H100 took 1.7 and 2.0 times as long all the same."""
+experts' rows, and for each expert that a GPU holds two products, with a cast of each one's input in 8 bits
+(Transformer Engine's multi_stream_cublas_gemm and split_quantize are loops over experts). The first is fitted
+on one run, Qwen3 30B with one sequence a micro-batch and eight experts on each of 16 H100 (Megatron Bridge
+26.06), whose layers take the CPU and the GPU 9.5 ms forward and backward. Judged by the rest of Megatron
+Bridge's runs without a graph of the whole step: on H100, three of Qwen3 within 3 % and five of gpt-oss 5 to
+12 % too fast (before the GPU waited for them, 9 to 23). Two older runs of Qwen3 on H100 took 1.7 and 2.1
+times as long all the same."""
 
 
 def step_s(issue_s: Real, run_s: Real) -> Real:

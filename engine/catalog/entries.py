@@ -10,7 +10,7 @@ from engine.catalog.models import ATTENTIONS, LISTS, MLPS, OWN, Model, ModelSize
 from engine.catalog.towers import Tower
 
 FIRST = ("name", "family", "year")
-LAST = ("published_params", "published_active_params", "counted_params", "mtp_modules", "checkpoint")
+LAST = ("published_params", "published_active_params", "counted_params", "mtp_modules", "checkpoint", "chat")
 LATEST = ("access", "stored", *LISTS, "source", "checked", "note")
 TOWER = {field.name: field.default for field in fields(Tower)}
 USUAL = {field.name: field.default for field in (*fields(Model), *fields(ModelSizes))}

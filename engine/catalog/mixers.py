@@ -16,6 +16,9 @@ from engine.base.types import Real
 from engine.catalog.layers import COLUMN, ROW, WHOLE, GroupedAttention, LatentAttention, Projection, seen
 
 STATE_BYTES, CONVOLVED_BYTES = 4.0, 2.0  # a value of a recurrent state, and of a convolution's last inputs
+# bytes a value that training moves in a short convolution and in a norm that a gate follows, forward and
+# backward (where both are computed again first): read and written; the gate read, too
+CONVOLVING_BYTES, NORMING_BYTES = (4.0, 10.0), (6.0, 10.0)
 CHUNK = 64.0  # tokens that a kernel of linear attention multiplies at once
 
 
@@ -58,6 +61,12 @@ class Mixer:
     def matrices(self) -> Real:
         """Weights of all projections."""
         return sum(one.k * one.n for one in self.projections)
+
+    @property
+    def beside_bytes(self) -> tuple[Real, Real]:
+        """Bytes a token that training moves between the projections and what ``reading`` counts, forward and
+        backward."""
+        return 0.0, 0.0
 
     def cache_bytes(self, context: Real, value_bytes: Real = 2.0) -> Real:
         """What a sequence keeps that grows with its context."""
@@ -144,6 +153,12 @@ class LinearAttention(Mixer):
         return STATE_BYTES * self.heads * self.key_dim * self.value_dim + CONVOLVED_BYTES * convolved
 
     @property
+    def beside_bytes(self) -> tuple[Real, Real]:
+        """Of the convolution, if there is one, and of the norm with its gate."""
+        convolved = (2 * self.keys + self.values) * min(1, self.convolution)
+        return _beside_bytes(convolved, self.values)
+
+    @property
     def projections(self) -> tuple[Projection, ...]:
         """Queries, keys, values and what steers the state in one; the gate; the output."""
         width = 2 * self.keys + self.values
@@ -178,6 +193,11 @@ class LinearAttention(Mixer):
         return Work(seq * a_token, seq * (moved + states))
 
 
+def _beside_bytes(convolved: Real, normed: Real) -> tuple[Real, Real]:
+    forward, backward = zip(CONVOLVING_BYTES, NORMING_BYTES)
+    return (forward[0] * convolved + forward[1] * normed, backward[0] * convolved + backward[1] * normed)
+
+
 def _low_rank(hidden: Real, rank: int, width: Real) -> list[Projection]:
     if rank:
         return [Projection(hidden, rank, *WHOLE, casts_input=0.0), Projection(rank, width, *COLUMN)]
@@ -202,6 +222,10 @@ class StateSpace(Mixer):
     starts = 5.0
     reached = 0.67
     passes = 0.85
+    # of mamba_ssm's Triton, which computes states and products again and then runs ten kernels: 7, 10 and 14
+    # times the forward pass meet how fast a Mamba-2 of 1.3 billion parameters trained on A100, H200 and GB200
+    # (state-spaces/mamba, issue 904)
+    backward = 10.0
 
     @property
     def timed(self) -> bool:
@@ -243,6 +267,11 @@ class StateSpace(Mixer):
     def convolved(self) -> Real:
         """Channels that the convolution runs over: in Mamba-2 also what is written and read."""
         return self.inner if self.step_rank else self.inner + 2 * self.groups * self.state
+
+    @property
+    def beside_bytes(self) -> tuple[Real, Real]:
+        """Of the convolution, and in Mamba-2 of the norm with its gate."""
+        return _beside_bytes(self.convolved, 0.0 if self.step_rank else self.inner)
 
     @property
     def state_bytes(self) -> Real:

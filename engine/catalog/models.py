@@ -96,6 +96,7 @@ class Model:
     dropout: bool = False  # trained with dropout: its masks are kept for the backward pass
     extra_params: int = 0  # parts outside the decoder that the published count includes
     checkpoint: str = ""  # its repository on Hugging Face; empty where there is none
+    chat: str = ""  # … of what was made of it for chat, where it does not chat itself
     access: str = ""  # "gated" where one has to ask for it
     stored: str = ""  # the formats of its weights there (``catalog.stored``); empty where all are in 16 bits
     family: str = ""

@@ -18,6 +18,7 @@ DEFAULT = "modern"
 # The values that the texts of an entry may have.
 CHOICES = {
     "attention": ("fused", "fused-8bit", "scores"),
+    "scales": ("tensor", "blocks"),
     "overlaps": (  # of data, tensor, experts, joined in this order
         "",
         "data",
@@ -31,7 +32,7 @@ CHOICES = {
     "gradients": ("fused", "separate"),
     "context": ("ring", "gather"),
     "dispatch": ("node", "choice"),
-    "experts": ("grouped", "operators", "one-by-one"),
+    "experts": ("grouped", "fused", "operators", "one-by-one"),
     "launches": ("graphed", "python", "blocking"),
     "fsdp": ("", "flat", "each"),
     "reshards": ("always", "alone"),
@@ -43,8 +44,9 @@ CHOICES = {
 }
 TRUE_OR_FALSE = (
     *("sequence_parallel", "gathers_again", "saves_fp8", "weighs_early", "joins_gate"),
-    *("gathers_ends", "reduces_wide", "frees_gradients", "written_out"),
+    *("gathers_ends", "reduces_wide", "frees_gradients", "written_out", "flat_buffers"),
 )
+OF_MATRICES = ("matrices", "orthogonal", "joins_gate")  # what only an optimizer of whole matrices asks
 TRUTHS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -67,6 +69,8 @@ class TrainingSoftware(Software):
 
     - ``sequence_parallel``: with tensor parallelism, norms and dropout are sharded too.
     - ``attention``: "fused"; "fused-8bit", the same in 8 bits; "scores", which keeps all attention scores.
+    - ``scales``: operands are cast to 8 bits with one scale a "tensor", whose largest value a pass of its own
+      looks for, or with one for each of its "blocks" (MXFP8), found while casting.
     - ``overlaps``: the traffic that is hidden behind arithmetic, joined by +. "data": gradients and gathered
       weights, and with interleaving the messages between stages. "tensor": the collectives of tensor
       parallelism, piece by piece behind their products. "experts": AllToAlls, behind another micro-batch.
@@ -76,7 +80,8 @@ class TrainingSoftware(Software):
       them all.
     - ``dispatch``: a token crosses to other nodes once for each "node" that holds one of its experts, or once
       for each "choice" of an expert.
-    - ``experts``: by "grouped" kernels; grouped, with biases and clamps by PyTorch's "operators"
+    - ``experts``: by "grouped" kernels; by "fused" ones, whose products activate and cast what lies inside
+      an expert (cuDNN's, in 8 bits); grouped, with biases and clamps by PyTorch's "operators"
       (Megatron-Core); or "one-by-one", as dense layers (its SequentialMLP).
     - ``launches``: kernels come out of a CUDA graph ("graphed"), or "python" launches each and the experts'
       only once it knows how many rows each gets, or each launch waits for the kernel before ("blocking",
@@ -113,10 +118,12 @@ class TrainingSoftware(Software):
     - ``orthogonal``: with tensor parallelism Muon's iterations are "duplicated" on every rank, "blockwise" on
       each rank's part alone, or "distributed".
     - ``joins_gate``: the matrices of an MLP's gate and of its way up are one.
+    - ``flat_buffers``: with ZeRO it keeps buckets to send, with their fp32 copies (the DeepSpeed of 2022).
     """
 
     sequence_parallel: bool = True
     attention: str = "fused"
+    scales: str = "tensor"
     overlaps: str = "data"
     gradients: str = "fused"
     context: str = "ring"
@@ -141,6 +148,7 @@ class TrainingSoftware(Software):
     matrices: str = ""
     orthogonal: str = "duplicated"
     joins_gate: bool = False
+    flat_buffers: bool = False
 
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
@@ -167,7 +175,8 @@ class ServingSoftware(Software):
     one_launcher: bool = False  # one thread launches a collective on all GPUs
     captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
     between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
-    token_s: float = 0.0  # for each token that a step writes: its logits are sorted, its request is scheduled
+    token_s: float = 0.0  # for each token that a step writes: its request is scheduled
+    logit_s: float = 0.0  # for each logit of such a token, all of which top-p sampling sorts
     request_s: float = 0.0  # for each request, in addition to its steps
     expert_layer_s: float = 0.0  # for each layer of experts: more and smaller kernels around their products
     coarse_experts: float = 1.0  # how many times longer 16-bit experts take where tiles of 64 rows pad them
@@ -190,6 +199,13 @@ def changed(by: Program, /, **changes: Any) -> Program:
         if name not in known:
             raise ValueError(f"software has no field {name!r}; it may have {', '.join(known)}")
     return replace(by, **changes)
+
+
+def without_matrices(by: TrainingSoftware) -> TrainingSoftware:
+    """What the program does under an optimizer that needs no whole matrices, with the name of the usual one:
+    two that are equal then cost the same."""
+    said = {field.name: field.default for field in fields(TrainingSoftware) if field.name in OF_MATRICES}
+    return replace(by, key=DEFAULT, name="", source="", checked="", note="", **said)
 
 
 def switches() -> dict[str, type]:

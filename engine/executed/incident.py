@@ -49,12 +49,10 @@ KIND_OF = (*[-1] * GATHER, FSDP, TENSOR, FSDP, WORLD, WORLD)
 NUMEL = (*[0.0] * GATHER, 1.0 * SHARD, 1.0 * ACTIVATION, 1.0 * SHARD * SIDE, 1.0, 1.0)
 GROWS = (*[1.0] * GATHER, 1.0 * SIDE, 1.0, 1.0 / SIDE, 1.0, 1.0)  # what comes out of it over what goes in
 START_S = 20e-6  # a collective's latency
-DATA_S, FORWARD_S, BACKWARD_S, WRITE_S = (
-    0.03,
-    0.06,
-    0.12,
-    0.4,
-)  # healthy; of one block, and of a copy to the host
+# of a healthy rank
+DATA_S = 0.03  # a batch
+FORWARD_S, BACKWARD_S = 0.06, 0.12  # of one block
+WRITE_S = 0.4  # a copy of its shards to the host
 ISSUE_S = 20e-6  # between two calls of a host that runs ahead
 TIMEOUT_MS = 600000.0  # of NCCL's watchdog in PyTorch
 POLL_MS = 100.0  # how often the watchdog looks
@@ -70,11 +68,9 @@ PRIME, MULTIPLIER = 2**31 - 1, 48271
 MOST_PIECES = 900  # of the picture of the last two steps
 SHORTEST_S = 1e-3  # of them
 WAITS = 10  # a piece of the picture: a rank waits in a collective for others
-SHARDS, WEIGHTS, RATE = (
-    SIDE,
-    3,
-    0.05,
-)  # of the little model that is trained: weights of a tensor rank, learning rate
+# of the little model that is trained
+SHARDS, WEIGHTS = SIDE, 3  # tensor ranks, and the weights of each
+RATE = 0.05  # of learning
 WINDOW = 4  # records a rank that are looked at
 
 

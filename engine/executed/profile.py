@@ -19,10 +19,8 @@ from engine.mechanism.pipeline_orders import FORWARD
 MILLISECOND, MICROSECOND = 1e-3, 1e-6
 DRAWN = "drawn from the executed schedule, not recorded"
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-DDP_RANKS, DDP_BUCKET = (
-    256,
-    400 * units.MIB,
-)  # GPUs, one in each node; large buckets, so that they can be told apart
+DDP_RANKS = 256  # GPUs, one in each node
+DDP_BUCKET = 400 * units.MIB  # large, so that buckets can be told apart
 SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 PASSES = ("forward-compute", "backward-compute")  # timers of Megatron-LM, megatron/training/training.py
 SCHEDULES = ("gpipe", "1f1b")  # those that do not split backwards and give each rank one stage

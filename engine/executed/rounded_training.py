@@ -142,10 +142,8 @@ SAMPLES = 2048  # gradients that are rounded individually
 VALUES = 1e8  # gradients in a model, the largest of which decides whether a step is skipped
 FIRST_OCTAVE, LAST_OCTAVE = -60, 50  # of the histogram
 OCTAVES = LAST_OCTAVE - FIRST_OCTAVE
-OCTAVE_STARTS, OCTAVE_ENDS = (
-    np.arange(FIRST_OCTAVE, LAST_OCTAVE, dtype=float),
-    np.arange(FIRST_OCTAVE, LAST_OCTAVE) + 1.0,
-)
+OCTAVE_STARTS = np.arange(FIRST_OCTAVE, LAST_OCTAVE, dtype=float)
+OCTAVE_ENDS = OCTAVE_STARTS + 1.0
 MULTIBOX_MEDIAN, MULTIBOX_SPREAD = -28.8, 3.6  # fitted: see tests/engine/executed/test_rounded_training.py
 # NVIDIA's mixed-precision guide: the shares of all activation gradients that become zero in fp16, and that do
 # not; the others are zero in any format

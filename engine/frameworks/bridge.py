@@ -12,12 +12,22 @@ performance scripts' arguments: scripts/performance/argument_parser.py at 067f98
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.base.units import plain
 from engine.catalog.models import Model, resized
 from engine.frameworks import megatron
-from engine.frameworks.bridge_recipes import AWARE, FSDP, SEQUENCE, WHOLE_GRAPH, named_by, recipe
+from engine.frameworks.bridge_recipes import (
+    AWARE,
+    FSDP,
+    OF_THE_LIBRARY,
+    SEQUENCE,
+    STEMS,
+    WHOLE_GRAPH,
+    named_by,
+    recipe,
+)
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure, Where, of_config
 from engine.frameworks.known_models import named
 from engine.frameworks.megatron import reader, writer
@@ -42,7 +52,10 @@ GROUPS = {
     "optimizer": "optimizer aware gradient_dtype master_dtype momentum_dtype variance_dtype",
     "dataset": "seq",
 }
-TOKENS = "dataset.sequence_length"  # the same as the model's
+TOKENS = "dataset.seq_length"  # of which the model's is made
+NO_RECIPE = (
+    "the library has no recipe of that name: write one, with AutoBridge.from_hf_pretrained for its model"
+)
 FIELDS = {
     f"{group}.{MEGATRON[name].replace('-', '_')}": megatron.FIELDS[MEGATRON[name]]
     for group, names in GROUPS.items()
@@ -53,7 +66,7 @@ FIELDS |= {
     "model.virtual_pipeline_model_parallel_size": Field("interleave"),
     "model.num_layers_in_first_pipeline_stage": Field("first_layers"),
     "model.num_layers_in_last_pipeline_stage": Field("last_layers"),
-    TOKENS: Field("seq"),
+    "dataset.sequence_length": Field("seq"),  # as it was once called
     "mixed_precision.grad_reduce_in_fp32": Field("wide_gradients", FLAG),
     "ddp.grad_reduce_in_fp32": Field("wide_gradients", FLAG),
     "mixed_precision": Field("mixed", TEXT),
@@ -81,6 +94,13 @@ UNMODELLED = {
     "model.cpu_offloading": "activations offloaded to the host are not modelled",
     "model.hybrid_layer_pattern": "layers of state-space models are not modelled",
 }
+CAN = replace(
+    megatron.CAN,
+    key="bridge",
+    name="Megatron-Bridge on Core 0.15",
+    source=f"{megatron.CAN.source}; NVIDIA-NeMo/Megatron-Bridge, src/megatron/bridge/recipes at 067f987d",
+    names=tuple(OF_THE_LIBRARY),
+)
 DROP = "pretrain sft finetune config perf gpu gpus h100 b200 gb200 bf16 fp8 mock"
 WHY = "not overridden, and the recipe's own value is not known here"
 
@@ -102,6 +122,9 @@ def overridden(d: Draft, found: Model) -> Model:
 def of_recipe(d: Draft) -> Model:
     """The model that the recipe is named after."""
     name = d.given("recipe") or ""
+    stem = name.partition("_pretrain")[0]
+    if stem in STEMS:
+        return named(STEMS[stem])
     words = [w for w in name.lower().replace("/", "_").replace(".py", "").replace(".", "_").split("_") if w]
     kept = [w for w in words if w not in DROP.split() and not w.endswith("gpu")]
     for start in range(len(kept)):
@@ -156,6 +179,19 @@ def supply(d: Draft, gpus: int, mixed: str) -> list[str]:
     return list(values)
 
 
+# What a recipe of the library may set by itself, and has to be said where a layout has nothing of it. An
+# optimizer's own switch turns the distributed one on for both (config.py, line 2111).
+UNLESS_WRITTEN = (
+    *((f"model.{key}", "null") for key in ("virtual_pipeline_model_parallel_size", "mtp_num_layers")),
+    ("model.pipeline_model_parallel_layout", "null"),
+    *((f"model.num_layers_in_{end}_pipeline_stage", "null") for end in ("first", "last")),
+    *((f"model.account_for_{end}_in_pipeline_split", "false") for end in ("embedding", "loss")),
+    *((f"model.recompute_{what}", "null") for what in ("granularity", "method", "num_layers", "modules")),
+    *((f"model.{key}", "false") for key in ("sequence_parallel", "cross_entropy_loss_fusion")),
+    *((f"ddp.{key}", "false") for key in ("use_distributed_optimizer", "overlap_param_gather")),
+    *((f"optimizer.{key}", "false") for key in ("use_distributed_optimizer", "overlap_param_gather")),
+    ("optimizer.use_precision_aware_optimizer", "false"),
+)
 OF_THE_PRECISION = tuple(MEGATRON[name] for name in ("bf16", "fp8", "narrow_gradients"))
 GROUP_OF = {
     "ckpt-format": "checkpoint",
@@ -177,7 +213,8 @@ def written(run: ExportedRun, recipe: str = "") -> str:
     The recipe, which brings the model, is the one that is named, or the one that is called like the model.
     Its own switches are said as well, because they are on unless an override turns them off.
     """
-    started = recipe or f"{run.model.key.replace('.', '').replace('-', '_')}_pretrain_config"
+    name = f"{run.model.key.replace('.', '').replace('-', '_')}_pretrain_config"
+    started = recipe or OF_THE_LIBRARY.get(run.model.key, name)
     given = {
         own_key(line.key): "true" if line.value is None else line.value
         for line in writer.layout_lines(run, Words.plain)
@@ -185,14 +222,17 @@ def written(run: ExportedRun, recipe: str = "") -> str:
     }
     if KEYS["recompute_modules"] in given:
         given[KEYS["recompute_modules"]] = f"[{given[KEYS['recompute_modules']].replace(' ', ',')}]"
-    if run.zero < 1:
-        given |= {KEYS["distributed"]: "false", KEYS["overlap_gather"]: "false"}
+    if run.zero > 0:
+        given |= {f"optimizer.{key}": "true" for key in ("use_distributed_optimizer", "overlap_param_gather")}
+    given |= {key: value for key, value in UNLESS_WRITTEN if key not in given}
     tokens = plain(float(run.seq))
     mixed = "bf16_with_fp8_current_scaling_mixed" if run.fp8 else "bf16_mixed"
     given |= {KEYS["seq"]: tokens, TOKENS: tokens, KEYS["mixed"]: mixed}
     if 0 < run.gradient_bytes < 4:
         given[KEYS["wide_gradients"]] = "false"
     lost = "".join([line.lstrip() for line in writer.lost(run, Words)])
+    if started == name:
+        lost += f"# {NO_RECIPE}\n"
     lines = [f"python run_recipe.py --recipe {started}", *(f"  {key}={given[key]}" for key in given)]
     return lost + " \\\n".join(lines) + "\n"
 
@@ -207,7 +247,7 @@ class Bridge(Framework):
     unmodelled = UNMODELLED
     lightens = (UNKNOWN,)
     tried = megatron.MOVES
-    can = megatron.CAN
+    can = CAN
     program = "megatron-core"
     switches = megatron.OVERLAPPED
     switches_in_fp8 = megatron.NARROW

@@ -78,6 +78,60 @@ qwen3_30b_a3b 8gpu_vr200_nvfp4 1 1 1 0 8 0 8 512 4096 -
 """
 
 
+# The library's own recipes for training from nothing (src/megatron/bridge/recipes at the same commit), of
+# models of the catalogue: the stem of each, and the rest of its name before ``_config``
+LIBRARY = """
+deepseek-v2 deepseek_v2 128gpu_h100_bf16
+deepseek-v2-lite deepseek_v2_lite 8gpu_h100_bf16
+deepseek-v3 deepseek_v3 1024gpu_h100_bf16
+deepseek-v4-flash deepseek_v4_flash 32gpu_h100_bf16
+deepseek-v4-pro deepseek_v4_pro 32gpu_gb300_bf16
+k-exaone-236b exaone_moe_236b_a23b 64gpu_h100_bf16
+gemma2-2b gemma2_2b 2gpu_h100_bf16
+gemma2-9b gemma2_9b 8gpu_h100_bf16
+gemma2-27b gemma2_27b 16gpu_h100_bf16
+gemma3-1b gemma3_1b 1gpu_h100_bf16
+glm-4.5 glm45_355b 128gpu_h100_bf16
+glm-4.5-air glm45_air_106b 32gpu_h100_bf16
+gpt3-175b gpt3_175b 32gpu_h100_bf16
+gpt-oss-20b gpt_oss_20b 16gpu_h100_bf16
+gpt-oss-120b gpt_oss_120b 64gpu_h100_bf16
+kimi-k2 kimi_k2 512gpu_h100_bf16
+llama2-7b llama2_7b 2gpu_h100_bf16
+llama3-8b llama3_8b 2gpu_h100_bf16
+llama3-70b llama3_70b 32gpu_h100_bf16
+llama3.1-8b llama31_8b 2gpu_h100_bf16
+llama3.1-70b llama31_70b 32gpu_h100_bf16
+llama3.1-405b llama31_405b 256gpu_h100_bf16
+llama3.2-1b llama32_1b 1gpu_h100_bf16
+llama3.2-3b llama32_3b 1gpu_h100_bf16
+nemotron-3-nano nemotron_3_nano 8gpu_h100_bf16
+nemotron-3-super nemotron_3_super 16gpu_h100_bf16
+nemotron-3-ultra nemotron_3_ultra 24gpu_h100_bf16
+qwen2.5-0.5b qwen25_500m 1gpu_h100_bf16
+qwen2.5-1.5b qwen25_1p5b 1gpu_h100_bf16
+qwen2.5-7b qwen25_7b 2gpu_h100_bf16
+qwen2.5-14b qwen25_14b 4gpu_h100_bf16
+qwen2.5-32b qwen25_32b 16gpu_h100_bf16
+qwen2.5-72b qwen25_72b 32gpu_h100_bf16
+qwen3-0.6b qwen3_600m 1gpu_h100_bf16
+qwen3-1.7b qwen3_1p7b 1gpu_h100_bf16
+qwen3-4b qwen3_4b 2gpu_h100_bf16
+qwen3-8b qwen3_8b 4gpu_h100_bf16
+qwen3-14b qwen3_14b 8gpu_h100_bf16
+qwen3-32b qwen3_32b 16gpu_h100_bf16
+qwen3-30b-a3b qwen3_30b_a3b 8gpu_h100_bf16
+qwen3-235b-a22b qwen3_235b_a22b 256gpu_h100_bf16
+qwen3-next-80b-a3b qwen3_next_80b_a3b 32gpu_h100_bf16
+qwen3.5-35b-a3b qwen35_text_35b_a3b 8gpu_gb200_bf16
+"""
+OF_THE_LIBRARY = {
+    words[0]: f"{words[1]}_pretrain_{words[2]}_config"
+    for words in (line.split(" ") for line in LIBRARY.strip().splitlines())
+}
+STEMS = {words[1]: words[0] for words in (line.split(" ") for line in LIBRARY.strip().splitlines())}
+
+
 class BridgeRecipe(NamedTuple):
     """One of them; ``sizes`` are by our names."""
 

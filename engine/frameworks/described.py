@@ -38,12 +38,15 @@ class Server:
     loaded_whole: bool = False  # in 16 bits first, and shrunk on the GPU afterwards
     on_host_bytes: float = 0.0  # weights of a GPU that stay in the host's memory
     eager: bool = False  # without graphs
-    release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that
+    release: tuple[int, int] = (0, 0)  # of the program, where its memory depends on that …
+    second: bool = False  # … and whether its second engine runs
     requests_said: bool = True  # whether the texts say how many at once …
     share_said: bool = True  # … and which share
     drafts: Drafters | None = None  # what drafts tokens beside the model
     cache_bytes: float = 0.0  # of the cache, where the texts say
     pictures: bool = True  # whether it takes some, if its model reads them
+    videos: bool = True  # … and videos
+    crosses: str = ""  # why only what is too large is sure, where layers attend to pictures
     text_only: bool = False  # the tower that reads pictures is not loaded
     pixels: float = 0.0  # of the largest, where the texts say
     tower_whole: bool = False  # each rank has the whole tower, and some of the pictures
@@ -93,6 +96,7 @@ class Launch:
     server: Server | None = None
     roles: tuple[Role, ...] = ()
     leaves: bool = False  # whether what is trained moves to the host while answers are written
+    handed: float = 0.0  # share of its weights that each GPU gathers at once to hand them to the engine
     settings: tuple[Setting, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     ignored: tuple[Ignored, ...] = ()

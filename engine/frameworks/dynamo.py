@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.frameworks import vllm
 from engine.frameworks.framework import Framework
-from engine.frameworks.servers import Pool, command, each
+from engine.frameworks.servers import USUAL_NODE, Pool, command
 
 if TYPE_CHECKING:
     from engine.serving.deployment import Deployment
@@ -25,29 +25,41 @@ class Dynamo(vllm.Vllm):
     program = ""
     module = ""
     by_one_command = False
+    image = ""
 
     def front(self, of: Deployment) -> list[str]:
         """The front end, which sends a request where its prefix is held, or to the worker that has least to
         do; prompts go to the workers that prefill, if there are any."""
         mode = "kv" if of.load.prefix_share else "least-loaded"
-        return command([self.flag("router-mode", mode)], "python -m dynamo.frontend")
+        return command([self.flag("router-mode", mode), *self.found_by(of)], "python -m dynamo.frontend")
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
-        """One worker, and how many of them."""
+    def found_by(self, of: Deployment) -> list[tuple[str, ...]]:
+        """How front end and workers find each other: on one node by a file, else by etcd, the default."""
+        return [self.flag("discovery-backend", "file")] if _on_a_node(of) else []
+
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
+        """One worker, which answers at the front end's port alone."""
         flags = [self.flag("model", name)]
         if pool.role:
             flags.append(self.flag("disaggregation-mode", pool.role))
-        return [each(pool), *command([*flags, *self.replica(of, pool, 0)], "python -m dynamo.vllm")]
+        flags += self.found_by(of)
+        return command([*flags, *self.replica(of, pool, 0)], "python -m dynamo.vllm")
 
     def beside_pools(self, of: Deployment) -> list[str]:
         """How workers are found, and what the router follows."""
-        told = ["the workers find the front end by etcd and NATS, which have to run"]
+        told = []
+        if not _on_a_node(of):
+            told.append("the workers find the front end by etcd, which has to run (ETCD_ENDPOINTS names it)")
         if of.load.prefix_share:
             told.append(
                 "the router follows the events of the workers' caches: --kv-events-config, a port for"
             )
             told.append("each worker")
         return told
+
+
+def _on_a_node(of: Deployment) -> bool:
+    return of.gpus <= USUAL_NODE
 
 
 FRAMEWORK: Framework = Dynamo()

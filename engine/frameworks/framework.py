@@ -76,6 +76,7 @@ class Meant(NamedTuple):
     server: Server | None = None
     roles: tuple[Role, ...] = ()  # models beside the one that is trained
     leaves: bool = False  # whether that one moves to the host while answers are written
+    handed: float = 0.0  # share of its weights that each GPU gathers at once to hand them to the engine
 
 
 def of_config(d: Draft, config: Callable[[], Model]) -> Model:

@@ -53,6 +53,8 @@ def stored_formats(name: str) -> str:
         return "experts int4-128, rest fp8-block"
     if "bnb" in low and "4bit" in low:
         return "rest nf4-double"
+    if "gemma-3" in low and ("int4" in low or "qat" in low) and stored_precision(name) == "int4":
+        return "rest awq-32"  # Google trained Gemma 3 for such groups (gau-nernst/gemma3-int4's README)
     return {"int4": "rest awq", "int8": "rest int8"}.get(stored_precision(name) or "", "")
 
 

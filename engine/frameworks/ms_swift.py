@@ -57,6 +57,7 @@ OWN = {
     "offload_model": Field("trained_leaves", FLAG),
     "offload_optimizer": Field("optimizer_leaves", FLAG),
     "num_infer_workers": Field("engine_workers"),
+    "move_model_batches": Field("handed"),
     "max_completion_length": Field("answer"),
     "num_generations": Field("answers"),
     "beta": Field("beta", NUMBER),
@@ -180,7 +181,8 @@ class MsSwift(HuggingFace):
             "share",
             "sleep_level",
         )
-        return Meant(found.gpus, found.precision, job, found.layout, None, tuple(roles), leaves)
+        handed = rollouts.handed(job, found.layout, d.given("handed") or 1) if d.given("engine") else 0.0
+        return Meant(found.gpus, found.precision, job, found.layout, None, tuple(roles), leaves, handed)
 
     def length(self, d: Draft) -> int:
         """Tokens of a sequence."""

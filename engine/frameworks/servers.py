@@ -36,6 +36,8 @@ UNMODELLED = {
 }
 STORED = {
     "fp8": "fp8",
+    "fp8_per_tensor": "fp8",
+    "fp8_per_block": "fp8",
     "w8a8_fp8": "fp8",
     "fbgemm_fp8": "fp8",
     "modelopt": "fp8",
@@ -75,6 +77,59 @@ class Pool(NamedTuple):
 NVIDIA_S = "attention bf16, rest nvfp4"  # what NVIDIA's checkpoints in NVFP4 mostly are
 
 
+class Group(NamedTuple):
+    """Equal processes on a node, or on each of several."""
+
+    pool: Pool  # with as many replicas as one process starts
+    here: int  # on a node
+    nodes: int
+    last: int  # on the last node
+    each: int  # GPUs of a process
+    first: int  # GPU of the node that they begin at
+
+
+SHEBANG = "#!/usr/bin/env bash"
+
+
+def placed(of: Deployment, by_one_command: bool) -> list[Group]:
+    """The processes of each pool on nodes of the usual size. Two pools share a node where both fit on it."""
+    found, first = [], 0
+    share_a_node = of.gpus <= USUAL_NODE
+    for pool in pools(of):
+        per_node = max(1, USUAL_NODE // pool.of.gpus)
+        here = min(pool.replicas, per_node)
+        nodes = -(-pool.replicas // here)
+        last = pool.replicas - (nodes - 1) * here
+        together = by_one_command and pool.of.dp == 1
+        one = pool._replace(replicas=here if together else 1)
+        each = pool.of.gpus * one.replicas
+        found.append(Group(one, 1 if together else here, nodes, last, each, first))
+        first = first + pool.replicas * pool.of.gpus if share_a_node else 0
+    return found
+
+
+def said_above(group: Group) -> list[str]:
+    """What a group of processes is, and on how many nodes it runs."""
+    pool, replicas = group.pool, group.here * group.pool.replicas
+    what = f"that {pool.role}" if pool.role else "alike"
+    count = "once" if replicas == 1 else f"{replicas} times"
+    told = [f"# {count}, on {pool.of.gpus} GPUs{'' if replicas == 1 else ' each'}, {what}:"]
+    if group.nodes > 1:
+        rest = "" if group.last == replicas else f", of which the last has {group.last}"
+        told.insert(0, f"# on each of {group.nodes} nodes of {USUAL_NODE} GPUs{rest}:")
+    return told
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Lines inside something."""
+    return [f"  {line}" for line in lines]
+
+
+def in_background(lines: list[str]) -> list[str]:
+    """A command that does not wait for its end."""
+    return [*lines[:-1], f"{lines[-1]} &"] if lines else []
+
+
 class ServerCommand(Framework):
     """A server: the word that starts it, and its flags."""
 
@@ -91,9 +146,14 @@ class ServerCommand(Framework):
     of_rest = False  # … or of what is left beside the weights
     requests = 256  # at once, by default
     limits_all = False  # whether its limits are those of all groups that share experts together
+    fp8 = "fp8"  # what it calls weights in 16 bits that it stores in fp8 itself
     of_fp8 = ""  # what its checkpoint in fp8 has to be
+    public: dict[str, dict[str, str]] = {}  # checkpoint in 16 bits -> the same in other formats
     loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
     by_one_command = True  # whether a command may start several replicas
+    port = 8000  # of the first process
+    image = ""  # a release of its image, where its containers are written
+    image_starts = False  # whether that starts its program by itself
 
     def claims(self, command: Command) -> Claim:
         """Its program or its module is named."""
@@ -229,19 +289,70 @@ class ServerCommand(Framework):
         """The lines that start a deployment, each pool by one command; ``name`` is the checkpoint's, unless
         given the model's public repository on Hugging Face, or the catalogue's key where there is none."""
         of: Deployment = what
-        told = [_heading(of, self.name), *([] if name else _named(of)), *self.notes(of)]
-        lines = self.front(of)
-        for pool in _pools(of):
-            lines += self.started(of, name or checkpoint(of) or of.model, pool)
-        return "\n".join([f"# {line}" for line in told] + lines) + "\n"
+        front = self.front(of)
+        lines = [SHEBANG, *(f"# {line}" for line in self.told(of, bool(name)))]
+        groups = placed(of, self.by_one_command)
+        if len(groups) == 1 and groups[0].here == 1 and not front:
+            lines += said_above(groups[0])
+            return "\n".join([*lines, *self.started(of, name or self.served(of), groups[0].pool)]) + "\n"
+        apart = len(groups) > 1 and not groups[1].first  # on nodes of their own
+        if apart:
+            lines += ["# on each node say which pool it is of: POOL=prefill or POOL=decode"]
+        for at, group in enumerate(groups):
+            port = self.port + (0 if apart else sum([before.here for before in groups[:at]]))
+            told = [*([] if at else in_background(front)), *said_above(group)]
+            told += self.several(of, name or self.served(of), group, port)
+            if apart:
+                told = [
+                    f'if [ "${{POOL:?prefill or decode}}" = {group.pool.role} ]; then',
+                    *indented(told),
+                    "fi",
+                ]
+            lines += told
+        return "\n".join([*lines, "wait"]) + "\n"
+
+    def told(self, of: Deployment, is_named: bool) -> list[str]:
+        """What is started, and what the flags cannot say."""
+        return [_heading(of, self.name), *([] if is_named else _named(of)), *self.notes(of)]
+
+    def several(self, of: Deployment, name: str, group: Group, port: int) -> list[str]:
+        """The processes of a group on a node, each on its own GPUs and at its own port, in the background."""
+        counted, gpus = group.here > 1, group.each
+        whose = [f"{group.first + gpu}" for gpu in range(gpus)]
+        place = ",".join([f"$(({gpus} * i + {gpu}))" for gpu in whose] if counted else whose)
+        before = [f"CUDA_VISIBLE_DEVICES={place}"] if gpus <= USUAL_NODE else []
+        at = f"$(({port} + i))" if counted else f"{port}"
+        before += self.variables(group, counted)
+        told = self.started(of, name, group.pool, at)
+        if before:
+            told = [f"{' '.join(before)} \\", *indented(told)]
+        if not counted:
+            return in_background(told)
+        numbers = " ".join([f"{i}" for i in range(group.here)])
+        return [f"for i in {numbers}; do", *indented(in_background(told)), "done"]
+
+    def served(self, of: Deployment) -> str:
+        """What is served where nobody has named a checkpoint: the public one, if it is in this format or the
+        program makes it so; else yours."""
+        if as_stored(of) or (of.weights == "fp8" and in_16_bits(of) and not self.of_fp8):
+            return checkpoint(of) or of.model
+        return self.public.get(checkpoint(of), {}).get(of.weights, "") or unnamed(of)
+
+    def variables(self, group: Group, counted: bool) -> list[str]:
+        """Variables of a process that must differ from those of its neighbours."""
+        return []
 
     def front(self, of: Deployment) -> list[str]:
         """What stands in front of the servers."""
         return []
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
-        """The command of a pool."""
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
+        """The command of one process of a pool, at a port of its own where one is given."""
         raise ValueError("no command starts this server")
+
+    def at_port(self, port: str) -> list[tuple[str, ...]]:
+        """The flag for the port at which a process answers."""
+        return [self.flag("port", port)] if port else []
 
     def notes(self, of: Deployment) -> list[str]:
         """What the flags cannot say."""
@@ -255,21 +366,12 @@ class ServerCommand(Framework):
                 "a replica on several nodes: the command runs on each, with the flags that name the node's"
             )
             told.append("rank and the first one's address")
-        together = max(
-            pool.replicas * pool.of.gpus if pool.of.dp == 1 and pool.replicas > 1 else 0
-            for pool in _pools(of)
-        )
-        if self.by_one_command and together > USUAL_NODE:
-            told.append(
-                f"{together} GPUs by one command: on nodes of {USUAL_NODE} give each node its share of the"
-            )
-            told.append("replicas by a command of its own, or add the flags that name the nodes")
         return told + self.beside_pools(of)
 
     def stored(self, of: Deployment) -> list[str]:
         """What the checkpoint has to be."""
-        if stored_in_4_bits(of):
-            return ["this checkpoint is in 4 bits (MXFP4) as it comes"]
+        if as_stored(of):
+            return [] if in_16_bits(of) else [f"this checkpoint is {YOURS[of.weights]} as it comes"]
         if of.weights == "int4":
             return ["the checkpoint has to be one in 4 bits (AWQ or GPTQ): name yours"]
         return [self.of_fp8] if of.weights == "fp8" and self.of_fp8 else []
@@ -281,9 +383,9 @@ class ServerCommand(Framework):
 
     def quantization(self, of: Deployment) -> list[tuple[str, ...]]:
         """The flag for the format of the weights, where one is needed."""
-        if of.weights == "bf16" or stored_in_4_bits(of):
+        if of.weights == "bf16" or as_stored(of):
             return []
-        return [self.flag("quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+        return [self.flag("quantization", {"fp8": self.fp8, "int4": "awq_marlin"}[of.weights])]
 
 
 def _names_a_file(of: Framework, entry: Entry) -> bool:
@@ -291,7 +393,8 @@ def _names_a_file(of: Framework, entry: Entry) -> bool:
     return entry.key in of.fields and of.fields[entry.key].name == "config"
 
 
-def _pools(of: Deployment) -> list[Pool]:
+def pools(of: Deployment) -> list[Pool]:
+    """The pools of a deployment: one, or that which prefills and that which decodes."""
     if not of.apart:
         return [Pool(BOTH, of.replicas, of.replica)]
     return [Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica)]
@@ -319,10 +422,20 @@ def _heading(of: Deployment, name: str) -> str:
 
 
 def checkpoint(of: Deployment) -> str:
-    """The model's public repository on Hugging Face; empty for one that has none, or is none of the
-    catalogue's."""
+    """The model's public repository on Hugging Face, of what chats where the model itself does not; empty for
+    one that has none, or is none of the catalogue's."""
     known = catalog.all_models()
-    return known[of.model].checkpoint if of.model in known else ""
+    if of.model not in known:
+        return ""
+    return known[of.model].chat or known[of.model].checkpoint
+
+
+YOURS = {"int4": "in 4 bits", "fp8": "in fp8", "bf16": "in 16 bits"}
+
+
+def unnamed(of: Deployment) -> str:
+    """In place of a checkpoint that is yours to name: a shell stops there, and says so."""
+    return f'"${{CHECKPOINT:?name a checkpoint {YOURS[of.weights]}}}"'
 
 
 def _named(of: Deployment) -> list[str]:
@@ -335,10 +448,19 @@ def _named(of: Deployment) -> list[str]:
     return []
 
 
-def stored_in_4_bits(of: Deployment) -> bool:
-    """Whether the public checkpoint has its weights in 4 bits already, so that no flag says so."""
+def as_stored(of: Deployment) -> bool:
+    """Whether the public checkpoint has its weights in this format already, so that no flag says so."""
     known = catalog.all_models()
-    return of.weights == "int4" and of.model in known and "experts mxfp4" in known[of.model].stored
+    stored = known[of.model].stored if of.model in known else ""
+    if of.weights == "int4":
+        return "mxfp4" in stored or "int4" in stored
+    return "fp8" in stored if of.weights == "fp8" else not stored
+
+
+def in_16_bits(of: Deployment) -> bool:
+    """Whether the public checkpoint has all weights in 16 bits."""
+    known = catalog.all_models()
+    return of.model not in known or not known[of.model].stored
 
 
 def command(words: list[tuple[str, ...]], start: str) -> list[str]:
@@ -352,10 +474,3 @@ def command(words: list[tuple[str, ...]], start: str) -> list[str]:
         else:
             lines[-1] += f" {text}"
     return lines
-
-
-def each(pool: Pool) -> str:
-    """Above the command of one replica: how many of them."""
-    what = f"that {pool.role}" if pool.role else "alike"
-    count = "once" if pool.replicas == 1 else f"{pool.replicas} times"
-    return f"# {count}, on {pool.of.gpus} GPUs{'' if pool.replicas == 1 else ' each'}, {what}:"

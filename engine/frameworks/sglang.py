@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework, LogLine
-from engine.frameworks.servers import READS, Pool, ServerCommand, command, each
+from engine.frameworks.servers import READS, Pool, ServerCommand, command
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
 
@@ -87,6 +87,8 @@ class Sglang(ServerCommand):
     groups."""
 
     key = "sglang"
+    port = 30000
+    image = "lmsysorg/sglang:latest"
     name = "SGLang"
     log_lines = (
         LogLine("requests_and_rate", r"#running-req: {number},.*gen throughput \(token/s\): {number}"),
@@ -139,7 +141,7 @@ class Sglang(ServerCommand):
             f"Current value: mem_fraction_static={server.share:g}"
         )
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
         """Limits are those of all that one command starts. Where GPUs share experts it is one replica, and
         its tensor ranks are all of them; attention divides them anew."""
         spread = pool.of.dp > 1
@@ -177,8 +179,7 @@ class Sglang(ServerCommand):
             flags.append(self.flag("kv", "fp8_e4m3"))
         if not of.load.prefix_share:
             flags.append(self.flag("disable-radix-cache"))
-        lines = command(flags, "python -m sglang.launch_server")
-        return [each(pool), *lines] if spread else lines
+        return command([*flags, *self.at_port(port)], "python -m sglang.launch_server")
 
 
 FRAMEWORK: Framework = Sglang()

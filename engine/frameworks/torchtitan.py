@@ -79,26 +79,6 @@ ROWWISE = (
     "fp8 with a scale for each row has kernels of its own (a step takes 1.4 times as long), not modelled"
 )
 UNMODELLED = {"training.enable_cpu_offload": "parameters offloaded to the host are not modelled"}
-CAN = Ability(
-    "torchtitan",
-    "torchtitan 0.2.0",
-    (2, 3),
-    (3,),
-    ("gpipe", "1f1b", "interleaved"),
-    True,
-    (2, 3),
-    "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
-    "parallel_dims.py: which ranks experts borrow, line 252: what a sequence is a multiple of; "
-    "models/llama3: whole heads of keys and values; torch/distributed/pipelining/schedules.py at 00722e64, "
-    "ScheduleInterleaved1F1B: equal rounds of micro-batches. It "
-    "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
-    "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
-    counts_ends=True,
-    borrows_ranks=True,
-    mixes=False,
-    rounds=EQUAL,
-    row_tokens=2,
-)
 # classes of torch.distributed.pipelining that have the orders of our schedules, block by block
 TORCH_SCHEDULES = {
     "gpipe": "GPipe",
@@ -126,6 +106,28 @@ BY_NAME = {
     "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
 }
 SPLIT = ("zb-v", "dualpipe-v")  # the backward, which PyTorch cannot where it is compiled
+WITHOUT_STAGES = ("qwen3",)  # whose TrainSpec has no pipelining_fn (models/qwen3/__init__.py, line 199)
+CAN = Ability(
+    "torchtitan",
+    "torchtitan 0.2.0",
+    (2, 3),
+    (3,),
+    ("gpipe", "1f1b", "interleaved"),
+    True,
+    (2, 3),
+    "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
+    "parallel_dims.py: which ranks experts borrow, line 252: what a sequence is a multiple of; "
+    "models/llama3: whole heads of keys and values; torch/distributed/pipelining/schedules.py at 00722e64, "
+    "ScheduleInterleaved1F1B: equal rounds of micro-batches. It "
+    "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
+    "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
+    counts_ends=True,
+    borrows_ranks=True,
+    mixes=False,
+    rounds=EQUAL,
+    row_tokens=2,
+    whole=tuple(key for key, (name, _) in BY_NAME.items() if name in WITHOUT_STAGES),
+)
 MODELS = {(name, flavor.lower()): key for key, (name, flavor) in BY_NAME.items()}
 SCHEDULES = {name.lower(): key for key, name in TORCH_SCHEDULES.items()}
 ZERO_BUBBLE = "InterleavedZeroBubble"  # interleaved 1F1B with the backward split, which is not modelled
@@ -334,7 +336,12 @@ def written(run: ExportedRun, words: Any = Words, place: Real | None = None) -> 
         Line(KEYS["ac_option"], '"op"', operators),
         Line(KEYS["compile_enable"], "true", compiled),
         Line(KEYS["components"], '["model"]', compiled if run.loss != "fused" else False),
-        Line(KEYS["float8"], '"tensorwise"', run.fp8 > 0),
+        # latent attention is refused tensorwise over tensor ranks (models/deepseek_v3/infra/parallelize.py)
+        Line(
+            KEYS["float8"],
+            words.choose((run.model.attention.latent > 0) & (run.tp > 1), '"rowwise"', '"tensorwise"'),
+            run.fp8 > 0,
+        ),
         Line(KEYS["not_in_float8"], '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
     ]
     lines = [

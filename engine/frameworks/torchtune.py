@@ -63,6 +63,7 @@ FIELDS = {
     "model.use_dora": Field("dora", FLAG),
     "model.quantize_base": Field("quantised", FLAG),
     "tokenizer.max_seq_len": Field("seq"),
+    "dataset.max_seq_len": Field("seq"),  # of early releases
     "dataset.packed": Field("packed", FLAG),
     "batch_size": Field("micro_batch"),
     "gradient_accumulation_steps": Field("accumulated"),

@@ -132,7 +132,8 @@ class Trl(HuggingFace):
             tp = d.given("engine_tp") or 1
             roles.append(rollouts.rollout(d, shape, tp, share, bool(d.given("sleeps"))))
         d.ask("answers", "share", "engine_tp", "sleeps")
-        return found._replace(job=job, layout=layout, roles=tuple(roles))
+        handed = rollouts.handed(job, layout) if engine else 0.0
+        return found._replace(job=job, layout=layout, roles=tuple(roles), handed=handed)
 
 
 FRAMEWORK: Framework = Trl()

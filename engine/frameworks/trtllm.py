@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.frameworks.framework import Framework, Sure
-from engine.frameworks.servers import UNMODELLED, Pool, ServerCommand, command, each, stored_in_4_bits
+from engine.frameworks.servers import UNMODELLED, Pool, ServerCommand, command
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Entry, Field
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ FIELDS = {
     "cuda_graph_config.max_batch_size": Field("graphs"),
     "print_iter_log": Field("quiet", FLAG),
 }
+# public checkpoints in fp8 of models in 16 bits: NVIDIA's (docs of TensorRT-LLM, its support matrix), Qwen's
+IN_FP8 = {
+    f"meta-llama/Llama-3.1-{size}-Instruct": {"fp8": f"nvidia/Llama-3.1-{size}-Instruct-FP8"}
+    for size in ("8B", "70B", "405B")
+} | {
+    f"Qwen/Qwen3-{size}": {"fp8": f"Qwen/Qwen3-{size}-FP8"}
+    for size in ("0.6B", "1.7B", "4B", "8B", "14B", "32B", "30B-A3B", "235B-A22B")
+}
 GROUPS = ("kv_cache_config", "cuda_graph_config", "moe_config", "speculative_config")
 ALONE = ("enable_attention_dp", "disable_overlap_scheduler", "print_iter_log", "cuda_graph_config")
 MORE = {
@@ -73,7 +81,8 @@ class Trtllm(ServerCommand):
     alone = True
     joins = "_"
     of_rest = True
-    of_fp8 = "the checkpoint has to be one in fp8: name yours in place of the one with -FP8"
+    of_fp8 = "the checkpoint is one in fp8, as it shrinks none by itself"
+    public = IN_FP8
     by_one_command = False
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
@@ -98,9 +107,8 @@ class Trtllm(ServerCommand):
             told.append("hands the requests on: trtllm-serve disaggregated")
         return told
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
         """One replica, and how many of them."""
-        stored = "" if stored_in_4_bits(of) else {"bf16": "", "fp8": "-FP8", "int4": "-AWQ"}[of.weights]
         flags = [
             self.flag("tp", f"{pool.of.tp * pool.of.dp}"),
             self.flag("requests", f"{of.largest_batch}"),
@@ -112,7 +120,7 @@ class Trtllm(ServerCommand):
             flags.insert(1, self.flag("pp", f"{pool.of.pp}"))
         if pool.of.dp > 1:
             flags.insert(1, self.flag("ep", f"{pool.of.gpus}"))
-        return [each(pool), *command(flags, f"trtllm-serve {name}{stored}")]
+        return command([*flags, *self.at_port(port)], f"trtllm-serve {name}")
 
 
 FRAMEWORK: Framework = Trtllm()

@@ -33,7 +33,7 @@ from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, LogLine, Sure
 from engine.frameworks.known_models import named
-from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Pool, ServerCommand, command, each
+from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Group, Pool, ServerCommand, command
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -139,6 +139,8 @@ SIZES_BY_REQUESTS, FEWER_SIZES = (0, 10), (0, 12)  # since which release sizes f
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
+SIDE_CHANNEL = 5600  # the first port at which NIXL's connector offers caches (envs.py)
+
 
 class Vllm(ServerCommand):
     """Its data-parallel ranks share experts where that is asked."""
@@ -159,12 +161,15 @@ class Vllm(ServerCommand):
     program = "vllm"
     module = "vllm.entrypoints"
     share = memory.SERVER_SHARE
+    fp8 = "fp8_per_tensor"  # as its documentation of online quantization has it since 0.20
     environment = ENVIRONMENT
     package = "vllm"
     loads_whole = True
 
     images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm-openai-nonroot")
     image_runs = ("vllm", "serve")
+    image = "vllm/vllm-openai:v0.12.0"
+    image_starts = True
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
         """The values of its chart."""
@@ -225,10 +230,13 @@ class Vllm(ServerCommand):
     def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
         """Pictures, and a pipeline's stages."""
         text, limits = bool(d.given("text_only")), d.given("pictures") or ""
-        other = pictures.OTHERS.get(shape.key)
-        allowed = not text and not pictures.none_allowed(limits)
-        if other and allowed:
-            d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], f"{other}, which is not modelled"))
+        videos = not text and pictures.allowed(limits, "video")
+        allowed = videos or (not text and pictures.allowed(limits, "image"))
+        engine = d.given("engine")
+        second = server.release > FIRST or (engine is not None and engine > 0)
+        crosses = pictures.CROSSES if shape.key in pictures.CROSSED and allowed else ""
+        if crosses and second:
+            d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], crosses))
         if any(getattr(group.attention, "ratio", 0) for group in shape.layers):
             place = d.settings["model"].entry[:4] if "model" in d.settings else ("", "", "", 0)
             d.unmodelled.append(Ignored(*place, COMPRESSED))
@@ -240,8 +248,11 @@ class Vllm(ServerCommand):
         fullest = self.fullest(d, shape, server, listed) if listed else 0.0
         return replace(
             server,
+            second=second,
+            crosses="" if second else crosses,
             loaded_whole=server.loaded_whole and server.release < STREAMS,
             pictures=allowed,
+            videos=videos,
             text_only=text,
             pixels=pictures.pixels_of(d.given("pixels") or ""),
             tower_whole=(d.given("tower") or "").lower() == "data",
@@ -289,8 +300,8 @@ class Vllm(ServerCommand):
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """Tokens of a step and requests at once, as the card and the release have them."""
         s, large = server, float(memory.card_bytes(gpu)) >= LARGE and "a100" not in gpu.name.lower()
+        second = s.second
         largest = float(memory.card_bytes(gpu)) >= LARGEST and gpu.vendor == "NVIDIA" and s.release >= NEWEST
-        second = s.release > FIRST
         requests = s.requests if s.requests_said else 1024 if large and second else self.requests
         chunk = s.chunk
         if chunk is None and second:
@@ -305,6 +316,8 @@ class Vllm(ServerCommand):
         s, size = server, shape(model)
         copies = profiled.PICKED if s.release >= PICKS else profiled.SORTED
         peak = profiled.peak_bytes(size, float(s.chunk or 2048), float(s.requests), float(s.tp), copies)
+        if s.second and s.release <= FIRST:
+            peak = profiled.early_peak_bytes(size, float(s.chunk or 2048), float(s.tp))
         peak, less, more = self.with_pictures(s, model, peak)
         outside = ALONE
         if s.tp * s.dp > 1:
@@ -326,24 +339,29 @@ class Vllm(ServerCommand):
         """What graphs take of all sizes that are captured."""
         most = GRAPHS_WITH_STATES if states else GRAPHS
         largest = min(2 * s.requests, 512)
-        if s.release > FIRST and s.release < SIZES_BY_REQUESTS:
+        if s.second and s.release < SIZES_BY_REQUESTS:
             largest = 512
         sums = (
-            s.tp > 1
-            and s.release > FIRST
-            and gpu.link_bytes_per_s <= PCIE_BYTES_PER_S
-            and s.release < COUNTS_GRAPHS
+            s.tp > 1 and s.second and gpu.link_bytes_per_s <= PCIE_BYTES_PER_S and s.release < COUNTS_GRAPHS
         )
         each = NCCL_GRAPHS / EVERY_8TH if sums else most / SIZES
         return each * sizes_of(largest, s.release < FEWER_SIZES)
 
     def with_pictures(self, s: Server, model: Model, peak: float) -> tuple[float, float, float]:
         """The run's peak where the tower reads too, and by how much it may be less and more."""
+        if s.crosses:
+            layer, beside = pictures.crossed_bytes(
+                pictures.CROSSED[model.key], float(s.requests), float(s.tp)
+            )
+            low, most = max(peak, layer / pictures.OFF + beside), max(peak, layer + beside)
+            return most, most - low, max(peak, layer * pictures.OFF + beside) - most
         tower = model.tower
         if tower is None or not tower.most or not s.pictures:
             return peak, 0.0, 0.0
         ranks = 1.0 if s.tower_whole else float(s.tp)
         read = pictures.tokens(tower, float(s.chunk or 2048), s.pixels)
+        if s.videos and s.second:
+            read = max(read, pictures.video_tokens(model.key, tower, s.longest, s.pixels, s.release))
         taken = pictures.read_bytes(tower, read, ranks)
         kept = pictures.kept_bytes(tower, read, float(model.hidden))
         low, most = max(peak, taken / pictures.OFF), max(peak, taken)
@@ -434,11 +452,17 @@ class Vllm(ServerCommand):
             flags.append(self.flag("kv-transfer-config", f"'{KV_CONNECTOR}'"))
         return flags
 
-    def started(self, of: Deployment, name: str, pool: Pool) -> list[str]:
+    def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
         """The replicas of a pool by one command, unless their GPUs share experts: then each by its own."""
-        if pool.of.dp > 1:
-            return [each(pool), *command(self.replica(of, pool, 0), f"vllm serve {name}")]
-        return command(self.replica(of, pool, pool.replicas), f"vllm serve {name}")
+        among = 0 if pool.of.dp > 1 else pool.replicas
+        return command([*self.replica(of, pool, among), *self.at_port(port)], f"vllm serve {name}")
+
+    def variables(self, group: Group, counted: bool) -> list[str]:
+        """The port at which a pool's worker offers its caches; each of its ranks takes the next one."""
+        if not group.pool.role:
+            return []
+        first = SIDE_CHANNEL + group.first
+        return [f"VLLM_NIXL_SIDE_CHANNEL_PORT={f'$(({first} + {group.each} * i))' if counted else first}"]
 
 
 def sizes_of(largest: int, every_8th: bool = False) -> int:

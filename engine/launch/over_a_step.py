@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from engine.frameworks.framework import Framework
 from engine.frameworks.registry import frameworks
+from engine.launch import beside
 from engine.launch.verdict import Report
 from engine.mechanism import memory, pipeline
 from engine.mechanism.pipeline_orders import BACKWARD, BESIDE, FORWARD, INPUT, batch_of, kind_of, place_of
@@ -49,7 +50,7 @@ class Over(NamedTuple):
     moments: tuple[MomentOfStep, ...]
     peak_bytes: float
     reserved_bytes: float
-    beside_bytes: float  # CUDA's and NCCL's own, which PyTorch does not see
+    beside_bytes: float  # CUDA's and NCCL's own, and other models, which this part of PyTorch does not see
     drawn: int  # micro-batches
     micro_batches: int
     varied: bool  # whether lengths differ from step to step
@@ -129,10 +130,10 @@ class AllocatorState:
         return float(self.memory.reserved)
 
 
-def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | None:
+def of(found: Estimate, framework: Framework, passing: float = 0.0, others_bytes: float = 0.0) -> Over | None:
     """The memory of this estimate over its steps, in which the optimizer takes ``passing`` bytes and gives
-    them back; None for schedules that hold two stages at once, and where a part of it comes and goes from the
-    host."""
+    them back, beside models of ``others_bytes`` that stay; None for schedules that hold two stages at once,
+    and where a part of it comes and goes from the host."""
     if found.layout.schedule == "dualpipe" or found.layout.offload != "none":
         return None
     a = axes_of(found.job, found.layout)
@@ -170,7 +171,8 @@ def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | No
         passing,
         each,
     )
-    capacity = float(memory.capacity_bytes(found.at.gpu)) - memory.FRAMEWORK_BYTES
+    beside_bytes = memory.FRAMEWORK_BYTES + others_bytes
+    capacity = float(memory.capacity_bytes(found.at.gpu)) - beside_bytes
     varied, buffered = framework.pads, framework.keeps_gradients
     lengths = LENGTHS if varied else (1.0, 1.0)
     expands = framework.expands
@@ -187,7 +189,7 @@ def of(found: Estimate, framework: Framework, passing: float = 0.0) -> Over | No
         tuple(moments),
         peak,
         usual.reserved,
-        memory.FRAMEWORK_BYTES,
+        beside_bytes,
         drawn,
         int(micro),
         varied,
@@ -201,7 +203,13 @@ def of_report(found: Report) -> Over | None:
     """That of a report; None where there is no estimate of a training step."""
     if found.estimate is None or found.launch is None:
         return None
-    return of(found.estimate, frameworks()[found.launch.framework], found.passing_bytes)
+    others = 0.0
+    if found.launch.roles:
+        held = dict(found.estimate.memory_bytes)
+        own = {name: float(size) for name, size in held.items() if name not in ("total", "capacity")}
+        training = beside.moments(found.launch, found.estimate.at, own).training
+        others = sum(size for name, size in training.items() if name not in own)
+    return of(found.estimate, frameworks()[found.launch.framework], found.passing_bytes, others)
 
 
 def _drawn(micro: int, pp: int, chunks: int) -> int:
@@ -315,21 +323,37 @@ def _backward(
 
 def words(found: Over, capacity_bytes: float) -> str:
     """What the allocator makes of it, in a sentence or two; how much it is in all is said above."""
+    there = capacity_bytes - found.beside_bytes
+    if found.failed and found.peak_bytes <= there:  # tensors fit, but for the pieces between them
+        return (
+            f"Over a step PyTorch's allocator runs out of memory{lengths_of(found)}: it would keep "
+            f"{_gib(found.reserved_bytes)} of the {_gib(there)} there are, some in pieces in which nothing "
+            f"fits.{expandable(found)}"
+        )
     if found.failed:
-        lacks = _gib(max(0.0, found.peak_bytes - (capacity_bytes - found.beside_bytes)))
+        lacks = _gib(found.peak_bytes - there)
         return (
             f"Over a step PyTorch's allocator runs out of memory: it would need {lacks} more than there is."
         )
-    lengths = " where batches differ in length" if found.varied else ""
+    lengths = lengths_of(found)
     if found.expander:
         return f"{found.expander}'s own launcher makes PyTorch's segments expandable: they hardly fragment."
     if found.wasted_bytes < WASTED * capacity_bytes:
         return f"Over a step PyTorch's allocator hardly fragments{lengths}."
     return (
         f"Over a step PyTorch's allocator fragments{lengths}: it keeps {_gib(found.wasted_bytes)} more, in "
-        "pieces that did not fit. "
-        f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve {_gib(found.expandable_bytes)}."
+        f"pieces that did not fit.{expandable(found)}"
     )
+
+
+def lengths_of(found: Over) -> str:
+    """That batches differ, where they do."""
+    return " where batches differ in length" if found.varied else ""
+
+
+def expandable(found: Over) -> str:
+    """What segments that can grow would take."""
+    return f" PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve {_gib(found.expandable_bytes)}."
 
 
 def _gib(size: float) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from engine import catalog
-from engine.catalog.software import DEFAULT, switches
-from engine.frameworks.registry import frameworks
+from engine.catalog.recipes import Recipe
+from engine.catalog.software import DEFAULT, switches, without_matrices
+from engine.frameworks.registry import frameworks, trainers
+from engine.step.constraints import Ability
+from engine.step.layout import recipe_of
 from engine.step.training_job import Job
 
 IN_16_BITS = ("bf16", "fp8")  # formats of products whose state is that of training in 16 bits
@@ -30,3 +34,32 @@ def own_job(name: str, job: Job, precision: str) -> Job:
     if recipe is None and precision in IN_16_BITS:
         recipe = catalog.recipe(one.recipe_key)
     return replace(job, software=by, recipe=recipe)
+
+
+class Counted(NamedTuple):
+    """What is counted for each number that a page gives a framework (``constraints.AxisLimits``): 0 is none,
+    and one more than there are stands for any of them."""
+
+    jobs: tuple[Job, ...]  # that differ in what a step costs
+    places: tuple[tuple[float, ...], ...]  # of each number's job among them, by IN_16_BITS
+    recipes: tuple[Recipe, ...]  # of each number
+    names: tuple[str, ...]  # … and what its program is called
+
+
+def counted(able: tuple[Ability, ...]) -> Counted:
+    """What is counted for these frameworks, by recipes without whole matrices."""
+    keys = ["", *(next(key for key, one in trainers().items() if one.can is each) for each in able), ""]
+    jobs: list[Job] = []
+    places = []
+    for key in keys:
+        own = [own_job(key, Job(1, 1), precision) for precision in IN_16_BITS]
+        alike = [replace(job, recipe=None, software=without_matrices(job.software)) for job in own]
+        jobs += [job for job in dict.fromkeys(alike) if job not in jobs]
+        places.append(tuple(float(jobs.index(job)) for job in alike))
+    usual = [own_job(key, Job(1, 1), IN_16_BITS[0]) for key in keys]
+    return Counted(
+        tuple(jobs),
+        tuple(places),
+        tuple(recipe_of(job) for job in usual),
+        tuple(job.software.name for job in usual),
+    )

@@ -783,6 +783,7 @@ def _launch(
         meant.server,
         meant.roles,
         meant.leaves,
+        meant.handed,
         tuple(
             sorted(
                 (s for s in draft.settings.values() if s.name in draft.used), key=lambda s: (s.file, s.line)

@@ -322,8 +322,14 @@ class _Reader:
             self.not_known(f"$(({words}))") if value is None else self.add(Bit(str(value), line, -1, quoted))
         elif ahead[:1] == "(":
             self.take(2)
-            self.balanced("(", ")", 1)
-            self.not_known("the output of a command")
+            line = self.line
+            command, _, words = self.balanced("(", ")", 1).strip().partition(" ")
+            # expr of whole numbers alone is worked out; every other command would have to be run
+            value = arithmetic(words.replace("\\*", "*"), self.number) if command == "expr" else None
+            if value is None:
+                self.not_known("the output of a command")
+            else:
+                self.add(Bit(str(value), line, -1, quoted))
         elif ahead[:1] == "{":
             self.take(2)
             self.expand(self.balanced("{", "}", 1), quoted)

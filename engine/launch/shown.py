@@ -81,11 +81,11 @@ def headline(report: Report) -> str:
     if launch.server and room:
         if room.cache_bytes <= 0:
             return (
-                f"{name}: does not start: it needs {held} of each GPU before its cache, and may take {limit}."
+                f"{name}: does not fit: it needs {held} of each GPU before its cache, and may take {limit}."
             )
         if report.verdict == TOO_LARGE:
             return (
-                f"{name}: does not start: a request of {launch.server.longest:,} tokens needs "
+                f"{name}: does not fit: a request of {launch.server.longest:,} tokens needs "
                 f"{gib(room.needed_bytes)} of cache on each GPU, and {gib(room.cache_bytes)} are left."
             )
         return f"{name}: fits, with room for {room.tokens:,} tokens in its cache."

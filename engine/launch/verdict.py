@@ -342,7 +342,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     if launch.unmodelled:
         return unless_sure(launch, report, float(held["weights"]))
     refused = launch.refused
-    if launch.roles:
+    if launch.roles or launch.handed:
         held = beside.moments(launch, at, held).fullest
         total = sum(held.values())
         for role in launch.roles:
@@ -403,7 +403,11 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         launch, room = _yielded(launch, at, stored, room)
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
-    found = (("pictures", TURNS, turns(room)), ("requests", BLOCKS, nearly(launch, room)))
+    found = (
+        ("pictures", TURNS, turns(room)),
+        ("pictures", s.crosses, bool(s.crosses) and room.cache_bytes + room.less > 0),
+        ("requests", BLOCKS, nearly(launch, room)),
+    )
     place = next(((one.file, one.line) for one in launch.settings if one.name == "model"), ("", 0))
     undecided = tuple(Ignored(key, "", *place, why) for key, why, so in found if so)
     launch = replace(launch, unmodelled=(*launch.unmodelled, *undecided))

@@ -9,7 +9,7 @@ from engine.base import check, ops
 from engine.base.types import Real
 from engine.calibration import launch_costs
 from engine.calibration.attention import fused_s
-from engine.calibration.grouped import experts_s, trained_experts_s
+from engine.calibration.grouped import trained_experts_s
 from engine.calibration.products import gemm_s, quantise_s, trained_product_s
 from engine.mechanism import flops, mixing
 from engine.mechanism.matmul import Chip, stream_s
@@ -159,18 +159,16 @@ def layer(
     fused: bool,
     at: Chip,
     kernels: str = "library",
-    by_operators: bool = False,
+    how: str = "grouped",
     sorts_rows: bool = False,
-    one_by_one: bool = False,
 ) -> LayerTime:
     """One layer's time, averaged over dense and MoE layers.
 
     ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides the work that
     plain tensor parallelism does not split (1 without sequence parallelism, tp with it). Experts process
     tokens·top_k·expert_tp/tp rows in all, spread over the GPU's own experts; ``imbalance`` is the fullest
-    GPU's load over the mean. ``by_operators`` and ``sorts_rows`` say what the software does beside the
-    experts' kernels: ``operator_bytes``, and SORTED_BYTES where a rank holds several experts;
-    ``one_by_one`` that there are no such kernels (``_one_by_one_s``).
+    GPU's load over the mean. ``how`` says how the software runs experts (``TrainingSoftware.experts``), and
+    ``sorts_rows`` that it moves SORTED_BYTES of each row where a rank holds several experts.
     """
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
@@ -188,7 +186,7 @@ def layer(
         width = width + part.width * part.share
     for part in shape.routed:
         part_f, experts_b, experts_w, routed = _experts(
-            shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows, one_by_one
+            shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at, how, sorts_rows
         )
         dense_f, dense_b, dense_w = dense_f + part_f, dense_b + experts_b, dense_w + experts_w
         experts_f, width = experts_f + part_f, width + routed
@@ -206,7 +204,7 @@ def kernels_of(shape: Shape) -> Real:
     return launch_costs.PRODUCT_KERNELS * shape.products + launch_costs.LAYER_KERNELS
 
 
-def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
+def issued_s(shape: Shape, ep: Real, at: Chip) -> tuple[Real, Real]:
     """Seconds that the CPU takes to launch an average layer's forward pass, one kernel after the other:
     (without its experts, its experts). The backward pass takes twice as long. The GPU cannot be faster than
     this, unless the whole pass is one graph.
@@ -214,7 +212,13 @@ def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
     Counts the kernels of the vendors' training software; PyTorch's own operators launch more
     (``one_gpu.capture`` counts them).
     """
-    return kernels_of(shape) * at.issue_s, shape.moe_share * launch_costs.EXPERT_KERNELS * at.issue_s
+    if not check.is_trusted():
+        check.positive(ep=ep)
+    each = launch_costs.HELD_KERNELS * (1.0 + at.casts)
+    experts = shape.moe_share * launch_costs.EXPERT_KERNELS
+    for part in shape.routed:
+        experts = experts + part.share * each * (part.experts / ep)
+    return kernels_of(shape) * at.issue_s, experts * at.issue_s
 
 
 def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:
@@ -224,21 +228,25 @@ def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tu
     For the hidden state (h values of 2 bytes): two norms (4h), two residual additions (6h each, 1h more for a
     dropout mask); backward, a norm reads its input and gradient twice (10h), adding the residual's gradient
     takes 6h, and dropout 5h. Queries, keys and values are split out of their joint product, and rotated where
-    rotary embedding is used (4 each). The activation function reads one or two values of MLP width and writes
-    one; backward it also reads the gradient.
+    rotary embedding is used (4 each). Of latents' heads only the rotary part is turned, in place (4); their
+    keys and values are read as they come out of their product and written as attention reads them (2 and 2,
+    Megatron-Core's fused_mla_yarn_rope_apply). The activation function reads one or two values of MLP width
+    and writes one; backward it also reads the gradient.
     """
     hidden = shape.hidden / whole_ranks
-    split = 4.0 * (shape.query_values + 2.0 * shape.key_values)
-    heads = (split + _turned(shape, 4.0)) / tp
+    own, latent = shape.query_values + 2.0 * shape.key_values, 1.5 * shape.latent_values
+    heads = 4.0 * (own - latent) + _turned(shape, 4.0, shape.latent_values) + shape.turned_bytes
+    beside_f, beside_b = shape.beside_bytes
+    forward, backward = (heads + beside_f) / tp, (heads + beside_b) / tp
     return (
-        (20.0 + 2.0 * shape.dropout) * hidden + heads + (4.0 + 2.0 * shape.gated) * width / tp,
-        (32.0 + 10.0 * shape.dropout) * hidden + heads + (6.0 + 4.0 * shape.gated) * width / tp,
+        (20.0 + 2.0 * shape.dropout) * hidden + forward + (4.0 + 2.0 * shape.gated) * width / tp,
+        (32.0 + 10.0 * shape.dropout) * hidden + backward + (6.0 + 4.0 * shape.gated) * width / tp,
     )
 
 
-def _turned(shape, bytes_per_value):
-    """Bytes per token that rotating queries and keys moves."""
-    both = shape.query_values + shape.key_values
+def _turned(shape, bytes_per_value, latent=0.0):
+    """Bytes per token that rotating queries and keys moves, but for so many that are ``latent``."""
+    both = shape.query_values + shape.key_values - latent
     return ops.where(shape.max_positions > 0.0, 0.0, bytes_per_value * both)
 
 
@@ -272,51 +280,51 @@ def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple
 
 
 def _routed_layer(
-    shape: Shape, part: Routed, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real, at: Chip
-) -> tuple[tuple[Real, Real, Real, Real, Real, Real, Real], Real, Real]:
-    """A GPU's routed experts as the arguments of ``grouped`` (rows, experts with rows, experts held, tokens
-    received, hidden and expert width, gate), and the time to cast their operands, forward and backward."""
+    part: Routed, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real
+) -> tuple[Real, Real, Real, Real, Real, Real]:
+    """A GPU's routed experts as the arguments of ``trained_experts_s``: rows, experts with rows, experts
+    held, hidden and expert width, gate."""
     # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
     # zero
     held, top_k = ops.maximum(1.0, part.experts / ep), ops.maximum(1.0, part.top_k)
-    came = imbalance * tokens * expert_tp / tp
-    rows, width = came * top_k, ops.maximum(1.0, part.width / expert_tp)
-    layer = (
+    rows = imbalance * tokens * expert_tp / tp * top_k
+    return (
         rows,
         ops.minimum(held, rows),
         held,
-        came * ops.minimum(top_k, ep),
         part.hidden,
-        width,
+        ops.maximum(1.0, part.width / expert_tp),
         part.gated,
     )
-    hidden_s = cast_s(rows, part.hidden, at)
-    return (
-        layer,
-        hidden_s + cast_s(rows, width, at),
-        hidden_s + cast_s(rows, (1.0 + part.gated) * width, at),
-    )
 
 
-def _experts(
-    shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows, one_by_one
-):
+def _experts_casts_s(layer, within: bool, at: Chip) -> tuple[Real, Real]:
+    """The time to cast the operands of routed experts, forward and backward; those inside an expert are cast
+    by its products where these do so ``within``."""
+    rows, _, _, hidden, width, gated = layer
+    hidden_s = cast_s(rows, hidden, at)
+    if within:
+        return hidden_s, hidden_s
+    return hidden_s + cast_s(rows, width, at), hidden_s + cast_s(rows, (1.0 + gated) * width, at)
+
+
+def _experts(shape, part, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, how, sorts_rows):
     """Routed and shared experts of one kind in an average layer: forward, backward and weight-gradient times,
     and the MLP width over which the shared experts' activation functions run (for the whole tensor group, as
     with a dense MLP)."""
     share = part.share
-    layer, casts_f, casts_b = _routed_layer(shape, part, tokens, tp, ep, expert_tp, imbalance, at)
-    if one_by_one:
+    layer = rows, _, held, hidden, width, gated = _routed_layer(part, tokens, tp, ep, expert_tp, imbalance)
+    within = how == "fused" and not ops.is_zero(at.casts)  # such kernels exist for 8 bits alone
+    casts_f, casts_b = _experts_casts_s(layer, within, at)
+    if how == "one-by-one":
         f, b, w = _one_by_one_s(layer, expert_tp, at)
     else:
-        f, b, w = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts)
+        f, b, w = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts, within)
     if not fused:
-        _, _, held, _, hidden, width, gated = layer
         unfused_s = stream_s(GRADIENT_SUM_BYTES * held * (2.0 + gated) * hidden * width, at)
         b, w = b + unfused_s, w + unfused_s
     f, b = f + casts_f, b + casts_b
-    rows, _, held, _, hidden, width, _ = layer
-    if by_operators:
+    if how == "operators":
         moved_f, moved_b = operator_bytes(shape, hidden, width)
         f, b = f + stream_s(rows * moved_f, at), b + stream_s(rows * moved_b, at)
     if sorts_rows:
@@ -338,7 +346,7 @@ def _one_by_one_s(layer, expert_tp, at: Chip):
     The products are dense products over an expert's rows. In addition the activation function's inputs and
     outputs are moved, and PADDED_BYTES of each row that a GPU sends, before its tensor ranks gather the rows.
     """
-    rows, touched, _, _, hidden, width, gated = layer
+    rows, touched, _, hidden, width, gated = layer
     each, sent = rows / touched, rows / expert_tp * hidden
     up = trained_product_s(each, hidden, (1.0 + gated) * width, GRADIENT_SUM_BYTES, at.product)
     down = trained_product_s(each, width, hidden, GRADIENT_SUM_BYTES, at.product)
@@ -427,7 +435,7 @@ def again(
     modules: tuple[str, ...],
     at: Chip,
     kernels: str = "library",
-    by_operators: bool = False,
+    how: str = "grouped",
 ) -> Again:
     """The cost of recomputing these modules (memory.MODULES).
 
@@ -441,7 +449,7 @@ def again(
         check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
     seconds, moved, gate = 0.0, 0.0, 4.0 + 2.0 * shape.gated
     if "core_attn" in modules:
-        seconds = seconds + core_attention_s(shape, tokens, seq, tp, flash, at, kernels)[0]
+        seconds = seconds + _repeated_attention_s(shape, tokens, seq, tp, flash, at, kernels)
     if "every_other" in modules:
         for products, repeats in every_other(shape):
             seconds = seconds + repeats * _forward_s(products, tokens, tp, at)
@@ -459,10 +467,11 @@ def again(
     for part in shape.routed:
         everything = "moe" in modules
         if everything:
-            layer, casts_s, _ = _routed_layer(shape, part, tokens, tp, ep, expert_tp, imbalance, at)
-            seconds = seconds + part.share * (experts_s(*layer, at.experts) + casts_s)
+            layer = _routed_layer(part, tokens, tp, ep, expert_tp, imbalance)
+            again_s = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts)[0]
+            seconds = seconds + part.share * (again_s + _experts_casts_s(layer, False, at)[0])
         elif "moe_act" in modules:
-            clamped = CLAMPED_BYTES * shape.biases if by_operators else 0.0
+            clamped = CLAMPED_BYTES * shape.biases if how == "operators" else 0.0
             rows = part.share * part.top_k * imbalance / tp
             moved = moved + rows * (gate + clamped) * part.width
         if everything or "shared_experts" in modules:
@@ -474,6 +483,19 @@ def again(
         dense / (1.0 + dense) if "mlp" in modules else 0.0,
         1.0 if "moe" in modules else 0.0,
     )
+
+
+def _repeated_attention_s(shape, tokens, seq, tp, flash, at: Chip, kernels):
+    """Forward time of the attention that recomputing ``core_attn`` repeats in a mean layer: of kinds that
+    read what came before, not of those that keep a state of it, which are modules of their own."""
+    if not flash or not any(_keeps_state(kind) for kind in shape.attended):
+        return core_attention_s(shape, tokens, seq, tp, flash, at, kernels)[0]
+    each = attention_by_kind(shape, tokens, seq, tp, at, kernels)
+    return sum(kind.share * kind_s for kind, kind_s in zip(shape.attended, each) if not _keeps_state(kind))
+
+
+def _keeps_state(kind: Attended) -> bool:
+    return kind.mixer is not None and not kind.mixer.cached
 
 
 def every_other(shape: Shape) -> tuple[tuple[tuple[Product, ...], Real], ...]:

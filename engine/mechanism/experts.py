@@ -76,7 +76,7 @@ def experts_s(rows: Real, local: Real, hidden: Real, width: Real, gated: Real, a
         check.positive(rows=rows, local=local, hidden=hidden, width=width)
     working = local * ops.minimum(rows, 1.0)
     there = rows * local
-    return grouped.experts_s(there, working, local, there, hidden, width, gated, at.experts)
+    return grouped.experts_s(there, working, local, 0.0, hidden, width, gated, at.experts)
 
 
 def shared_s(tokens: Real, hidden: Real, width: Real, gated: Real, at: matmul.Chip) -> Real:

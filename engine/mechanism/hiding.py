@@ -12,7 +12,7 @@ FEWEST_RANKS, MOST_RANKS = 16, 512  # whole nodes; more than one
 FEWEST_PARAMS = 8e9  # of a dense model
 SLOWEST_CARD_BYTES_PER_S = 25e9  # for each GPU: 200 Gb/s; all of a node together no faster than its link
 ERROR = 0.12  # share of the tokens by which the rule may be off, either way
-MOST_WITH_EXPERTS = 2.6  # factor by which the rule may ask for too many tokens in a model with experts
+MOST_WITH_EXPERTS = 2.8  # factor by which the rule may ask for too many tokens in a model with experts
 
 
 def tokens_lasting(wire_s: Real, params: Real, flops_per_s: Real) -> Real:

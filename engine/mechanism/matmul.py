@@ -221,7 +221,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         narrow_decode=_in_format(known.attention("decode", gpu.key, "fp8").rates, gpu, wide),
         latent=_in_format(known.known("latent", "decode.bf16", gpu.key).rates, gpu, wide),
         latent_prefill=_in_format(known.known("latent", "prefill.bf16", gpu.key).rates, gpu, wide),
-        experts=_experts(gpu.key, precision, peak, sustained),
+        experts=_experts(gpu.key, precision, peak, sustained, rate),
         quantise=known.quantise(gpu.key).rates,
         served=ServingKernels(
             _gemm(gpu.key, precision, best * served),
@@ -264,8 +264,12 @@ def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
 
 
 @lru_cache(None)
-def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> GroupedRates:
-    """The fitted grouped products, at the clocks of ``sustained``, in a format with this peak."""
+def _experts(
+    gpu_key: str, precision: str, peak: float, sustained: float, most: float = float("inf")
+) -> GroupedRates:
+    """The fitted grouped products, at the clocks of ``sustained``, in a format with this peak; at ``most`` at
+    this rate. In a long job they are no faster than one large dense product, which keeps the tensor cores as
+    busy: what the fit leaves to their rate beyond it, it takes from that of the rows."""
     keys = EXPERT_KERNELS.get(precision, ("bf16.cutlass", "bf16.default"))
     measured = known.families("experts", gpu_key)
     key = next((key for key in keys if key in measured), keys[0])
@@ -273,7 +277,7 @@ def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> Gro
     as_fast = peak / known.sheet(gpu_key).peak(key.split(".")[0])
     return replace(
         rates,
-        flops_per_s=rates.flops_per_s * as_fast * sustained,
+        flops_per_s=min(rates.flops_per_s * as_fast * sustained, most),
         weight_bytes=max(rates.weight_bytes, ELEMENT_BYTES[precision]),
     )
 

@@ -133,6 +133,7 @@ class Shape:
         view = self.views["attentions"]
         self.attention, self.up_projections = (), ()  # products of all kinds; of latents alone
         self.query_values, self.key_values, self.latent_values = 0.0, 0.0, 0.0  # a token's, in a mean layer
+        self.turned_bytes = 0.0  # moved to turn latents' heads and to lay out their keys and values
         self.kv_width, self.kv_values = 0.0, 0.0  # … passed around in training, cached in serving
         for share, (_, kind) in zip(_shares(view, depth), view):
             for there, one, example in models.of_kind(kind):
@@ -146,10 +147,14 @@ class Shape:
             self.kv_width = self.kv_width + share * width
             self.kv_values = self.kv_values + share * kind.cached
             self.latent_values = self.latent_values + ops.where(kind.latent, queries + keys, 0.0)
+            turned = kind.heads * (4.0 * (kind.nope_dim + kind.v_dim) + 6.0 * kind.rope_dim)
+            self.turned_bytes = self.turned_bytes + share * ops.where(kind.latent, turned, 0.0)
         view = self.views["attended"]
         self.attended = tuple(
             _attended(share, kind, window) for share, (_, (kind, window)) in zip(_shares(view, depth), view)
         )
+        beside = [(kind.share, kind.mixer.beside_bytes) for kind in self.attended if kind.mixer is not None]
+        self.beside_bytes = tuple(sum(share * both[way] for share, both in beside) for way in (0, 1))
         self.state_bytes = as_float(models.state_bytes(model))  # of a sequence, whatever its length
         # feed-forward blocks
         self.dense, self.routed, view = (), (), self.views["mlps"]

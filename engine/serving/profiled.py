@@ -58,6 +58,20 @@ def sampler_bytes(size: Shape, tokens: Real, requests: Real, copies: Real) -> Re
     return copies * LOGIT * requests * float(size.vocab) + VALUE * tokens * float(size.hidden)
 
 
+def all_logits_bytes(size: Shape, tokens: Real, tp: Real) -> Real:
+    """The logits of all tokens of a step in 16 bits, which the second engine made until 0.7 before it kept
+    those of the last ones (v1/worker/gpu_model_runner.py, ``profile_run``): with tensor ranks a rank's part,
+    all parts as they were gathered, and these in order. Beside the last layer's output."""
+    copies = 2.0 + 1.0 / tp if tp > 1 else 1.0
+    return tokens * VALUE * (copies * float(size.vocab) + float(size.hidden))
+
+
+def early_peak_bytes(size: Shape, tokens: Real, tp: Real) -> float:
+    """The most that this run held at once; its sampler was not tried."""
+    most = max(layers_bytes(size, tokens, tp), all_logits_bytes(size, tokens, tp))
+    return float(most + experts_bytes(size, tokens, tp) + FIXED_BYTES)
+
+
 def peak_bytes(size: Shape, tokens: Real, requests: Real, tp: Real, copies: Real) -> float:
     """The most that the run holds at once: in a layer or in the sampler, beside what is never given back."""
     rows = min(requests, tokens)

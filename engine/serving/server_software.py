@@ -86,7 +86,8 @@ def step(
     issue_s = 0.0 if captured else said.model.depth * EAGER_LAYER * launch_costs.ISSUE_S
     late_s = launch_costs.step_s(issue_s, run.total_s) - run.total_s
     tokens = rows if written is None else written
-    return replace(run, other_s=run.other_s + late_s + by.between_s + tokens * by.token_s)
+    token_s = by.token_s + by.logit_s * said.model.vocab
+    return replace(run, other_s=run.other_s + late_s + by.between_s + tokens * token_s)
 
 
 def first(by: ServingSoftware, said: Served, time: StepTime, requests: int) -> StepTime:

@@ -3,7 +3,7 @@ costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from engine.step.search import Schedules
 from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from engine.catalog.recipes import Recipe
+    from engine.catalog.software import TrainingSoftware
     from engine.mechanism.adapters import Adapter
 
 
@@ -53,6 +56,8 @@ class Case(NamedTuple):
     global_batch: float  # sequences
     seq: float
     within: AxisLimits = UNLIMITED
+    jobs: tuple[Job, ...] = (MODERN,)  # with the programs that may be counted; their sizes are not asked
+    program: float = 0.0  # the place of the one that is
 
 
 class Layouts(NamedTuple):
@@ -189,21 +194,36 @@ def entry(table: tuple[float, ...], schedule: Real) -> Real:
     return chosen
 
 
+def by_program(case: Case, found: Callable[[Job], Sequence[Real]]) -> list[Real]:
+    """Some numbers, with the job whose program the case counts."""
+    if len(case.jobs) == 1 or not hasattr(type(case.program), "__pick__"):
+        return list(found(case.jobs[int(case.program)]))
+    columns = list(found(case.jobs[0]))
+    for place, job in enumerate(case.jobs[1:], start=1):
+        is_counted = case.program == float(place)
+        columns = [np.where(is_counted, own, other) for own, other in zip(found(job), columns, strict=True)]
+    return columns
+
+
 def terms(case: Case, layouts: Layouts) -> Terms:
     """Seconds and bytes of each layout's step."""
-    return step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, axes(case, layouts))
+    a, size = axes(case, layouts), shape(case.model)
+    return Terms(*by_program(case, lambda job: step(size, job, case.recipe, case.chip, case.wires, a)))
 
 
 def memory_bytes(case: Case, layouts: Layouts) -> StageBytes:
     """Bytes of each layout's fullest stage, by part; the software's own memory is ``overhead_bytes``."""
+    return StageBytes(*by_program(case, lambda job: _fullest(case, layouts, job)))
+
+
+def _fullest(case: Case, layouts: Layouts, job: Job) -> list[Real]:
     a = axes(case, layouts)
-    stages = stages_bytes(shape(case.model), MODERN, case.recipe, a, *sizes(shape(case.model), a))
+    stages = stages_bytes(shape(case.model), job, case.recipe, a, *sizes(shape(case.model), a))
     first, second, last = (sum(stage) for stage in stages)
-    fullest = [
+    return [
         ops.where(last > ops.maximum(first, second), in_last, ops.where(second > first, in_second, in_first))
         for in_first, in_second, in_last in zip(*stages)
     ]
-    return StageBytes(*fullest)
 
 
 def framework_bytes() -> float:
@@ -263,8 +283,10 @@ def model_flops_per_token(case: Case) -> Real:
     return flops.training_flops_per_token(shape(case.model), case.seq)
 
 
-def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> ExportedRun:
-    """The first layout as settings for other programs, in whole numbers. Where there is no layout, all its
+def run(
+    case: Case, layouts: Layouts, tokens: Real, fp8: Real, by: TrainingSoftware = MODERN.software
+) -> ExportedRun:
+    """The first layout as settings for another program, in whole numbers. Where there is no layout, all its
     numbers are 1."""
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
     return ExportedRun(
@@ -278,7 +300,10 @@ def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> ExportedRun:
         case.seq,
         tokens,
         fp8,
+        by.loss,
         gradient_bytes=case.recipe.gradient_bytes,
+        gather_context=by.context == "gather",
+        eager=by.kernels == "eager",
     )
 
 
@@ -296,7 +321,16 @@ def crosses(case: Case, layouts: Layouts) -> list:
     return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
 
 
-def beyond_the_node(case: Case, layouts: Layouts) -> Truth:
+class Wired(Protocol):
+    """What has wires: a case, or a machine."""
+
+    @property
+    def wires(self) -> Wires:
+        """How fast they are, and how many GPUs a node has."""
+        ...
+
+
+def beyond_the_node(case: Wired, layouts: Layouts | Axes) -> Truth:
     """Whether the traffic behind each of TERMS leaves the node, by layout; False for a term without
     traffic."""
     a, none = layouts, 0.0 * layouts.tp

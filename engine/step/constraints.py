@@ -6,7 +6,8 @@ planner, its page, and the planner's best beside a launch hand some of them in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,19 @@ class Ability:
     rounds: str = ""  # an interleaved pipeline deals micro-batches out in groups of as many as it has stages,
     # all of them FULL, or in as many groups, all of them EQUAL
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
+    some_layers: bool = False  # it recomputes any number of a stage's layers
+    one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
+    whole: tuple[str, ...] = ()  # models that it cannot cut into stages
+    names: tuple[str, ...] = ()  # … but for these models, which it has by name
+
+
+@lru_cache(512)
+def says(able: Ability, model: Model) -> bool:
+    """Whether a framework's settings can say a model of the catalogue's layers."""
+    if not isinstance(model, models.Model):  # a page's choice, among models of one kind
+        return True
+    alike = able.mixes or not models.has_mixers(model)
+    return alike and (not able.one_kind or model.key in able.names or models.in_short_keys(model))
 
 
 FULL, EQUAL = "full", "equal"  # values of ``Ability.rounds``
@@ -125,8 +139,6 @@ def copies(able: Ability, a: Any) -> Truth:
 def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
-    if models.has_mixers(model) and not able.mixes:
-        can = can & (a.tp < 1.0)
     if able.cuts_models:
         can = can & shared_out(able, model.depth * 1.0, a.pp, a.chunks)
         can = can & spreads_experts(able, model.experts, a)
@@ -137,6 +149,9 @@ def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     if a.shard:
         can = can & copies(able, a)
     return can
+
+
+MOST_LEFT = 0.5  # of the memory, that may stay free
 
 
 @dataclass(frozen=True)
@@ -157,6 +172,7 @@ class Constraints:
     schedules: tuple[str, ...] | None = None
     most_chunks: int = 0  # of layers on a stage; 0 for any number
     recompute: str = ""  # none or full
+    leave: float = 0.0  # of the memory that a job may have, the share that stays free
 
     def __post_init__(self) -> None:
         if not all(isinstance(each, Ability) for each in self.able):
@@ -170,6 +186,7 @@ class Constraints:
         for stage in self.zero or ():
             check.one_of((0, 1, 2, 3), zero=stage)
         check.whole(at_least=0, most_chunks=self.most_chunks)
+        check.between(0, MOST_LEFT, leave=self.leave)
         for name, limits in self.ranges.items():
             if limits is not None and not 1 <= limits[0] <= limits[1]:
                 raise ValueError(f"{name} must be a range from 1 or more to no less, got {limits}")
@@ -184,8 +201,19 @@ class Constraints:
         """What the framework can do, where it is a single one."""
         return self.able[0] if len(self.able) == 1 else None
 
+    def having(self, model: Model) -> tuple[Ability, ...]:
+        """Those of the frameworks that have the model, without those that then run the same as another."""
+        rest = {"key": "", "name": "", "source": "", "one_kind": False, "names": ()}
+        return tuple({replace(able, **rest): able for able in self.able if says(able, model)}.values())
+
     def rows(self, model: Model, every: np.ndarray) -> np.ndarray:
         """Those of a search's rows that are within the ranges."""
+        if self.able and not self.having(model):
+            named = ", ".join(able.name for able in self.able)
+            raise ValueError(
+                f"model must have layers that {named} can be told of, got {model.key}: its settings say one "
+                "kind of layer, and this model has several"
+            )
         kept, able = every[:, 0] >= 1, self.only
         for name, limits in self.ranges.items():
             if limits is not None:
@@ -213,14 +241,17 @@ class Constraints:
         if not self.able:
             return kept
         some = False
-        for able in self.able:
+        for able in self.having(model):
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
-            some = some | runs(able, model, a, has)
+            can = runs(able, model, a, has)
+            some = some | (can & (a.pp < 2.0) if model.key in able.whole else can)
         return kept & some
 
     def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
         """Whether one layout is within the constraints; without a job nothing is asked of its batch and its
         sequences."""
+        if self.able and not self.having(model):
+            return False
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
         names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard", "micro_batch")
@@ -256,6 +287,8 @@ class Constraints:
             said.append(f"at most {self.most_chunks} chunks a stage")
         if self.recompute:
             said.append(f"recompute {self.recompute}")
+        if self.leave:
+            said.append(f"{100 * self.leave:g} % of the memory left free")
         return ", ".join(said) or "no constraint"
 
 
@@ -278,11 +311,12 @@ class AxisLimits(NamedTuple):
     most_chunks: Real = 0.0
     recompute: Real = 0.0  # 1 for none, 2 for full
     able: tuple[Ability, ...] = ()  # what each of the frameworks can run
+    whole: tuple[Real, ...] = ()  # for each of them, 1 where it cannot cut the model into stages
 
     @property
     def of_any(self) -> AxisLimits:
         """What one of the frameworks can run, without any other limit."""
-        return AxisLimits(float(len(self.able) + 1), able=self.able)
+        return AxisLimits(float(len(self.able) + 1), able=self.able, whole=self.whole)
 
     @property
     def ranges(self) -> dict[str, tuple[Real, Real]]:
@@ -331,6 +365,8 @@ def is_run(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real])
     """Whether the framework that the limits number can run layouts, or any of them where it is none's
     number."""
     every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]
+    if limits.whole:
+        every = [can & ((uncut < 1) | (a.pp < 2.0)) for can, uncut in zip(every, limits.whole, strict=True)]
     if not every:
         return a.tp > 0.0
     some = every[0]

@@ -6,22 +6,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from engine.base.program import program
 from engine.base.sweep import sweep
 from engine.base.types import Real
 from engine.mechanism.shape import shape
 from engine.step import cloud, search, splits
-from engine.step.cases import (
-    CHUNKS,
-    COEFFICIENTS,
-    IS_1F1B,
-    MODERN,
-    RECOMPUTES,
-    SCHEDULE_KEYS,
-    Case,
-    Layouts,
-    ideal_s,
-)
+from engine.step.cases import CHUNKS, COEFFICIENTS, IS_1F1B, RECOMPUTES, SCHEDULE_KEYS, Case, Layouts, ideal_s
 from engine.step.constraints import UNLIMITED, Ability, is_run, is_within, may_run
 from engine.step.search import MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.step.step import Axes, step
@@ -171,7 +163,23 @@ def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], d
         case.gpus, case.global_batch, case.seq, case.model.heads, case.model.depth, case.model.experts
     )
     free = {} if in_cloud else {f"only_{name}": 0.0 * splits["tp"] - 1.0 for name in FIXABLE}
-    return splits, contests(case, splits | free, in_cloud)
+    found = _of_program(case, splits | free, in_cloud, 0)
+    for place in range(1, len(case.jobs)):
+        own, is_counted = _of_program(case, splits | free, in_cloud, place), case.program == float(place)
+        found = {
+            name: type(other)(*(np.where(is_counted, *pair) for pair in zip(own[name], other, strict=True)))
+            for name, other in found.items()
+        }
+    return splits, found
+
+
+def _of_program(case: Case, rows: dict, in_cloud: bool, place: int) -> dict[str, Any]:
+    """The contests with the program at a place, or without a single row where another one is counted."""
+    if len(case.jobs) == 1:
+        return contests(case, rows, in_cloud)
+    empty = rows["tp"][MOST_SPLITS - 1]  # where a column ends, since no search has as many splits
+    first = {"tp": np.where(case.program == float(place), rows["tp"], empty)}
+    return contests(case._replace(jobs=case.jobs[place : place + 1], program=0.0), rows | first, in_cloud)
 
 
 FIXABLE = {"micro_batch": MICRO_BATCHES, "recompute": RECOMPUTES, "zero": ZERO_STAGES}
@@ -188,7 +196,7 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
     """``every_layout`` for given rows of splits. Each split is tried with every value of FIXABLE, or with the
     one value that its column ``only_micro_batch``, ``only_recompute`` or ``only_zero`` names (a value below
     zero means all). A page runs the same loops for both."""
-    arithmetic_s = ideal_s(case) if in_cloud else 0.0
+    arithmetic_s, (job,) = ideal_s(case) if in_cloud else 0.0, case.jobs
 
     def measure(point):
         schedule = Schedules(*(point[name] for name in Schedules._fields))
@@ -208,7 +216,7 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
             schedule,
             point["chunks"],
         )
-        terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
+        terms = step(shape(case.model), job, case.recipe, case.chip, case.wires, a)
         fits, allowed, takes_part = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0, []
         runs = [point[f"{able.key}_runs"] for able in case.within.able]
         if case.within is not UNLIMITED:

@@ -75,15 +75,26 @@ def _found_here(case: Case, in_cloud: bool) -> tuple[PlannerAnswer, Cloud | None
         int(case.seq),
         float(ideal_s(case)) if in_cloud else None,
         case.within,
+        case.jobs[int(case.program)].software,
     )
 
 
 @lru_cache(64)
 def _found(
-    model, chip, wires, hbm_bytes, recipe, gpus, global_batch, seq, ideal_s: float | None, limits: AxisLimits
+    model,
+    chip,
+    wires,
+    hbm_bytes,
+    recipe,
+    gpus,
+    global_batch,
+    seq,
+    ideal_s: float | None,
+    limits: AxisLimits,
+    by,
 ) -> tuple[PlannerAnswer, Cloud | None]:
     at = Machine(Gpu("own", "own", "", 0, hbm_bytes, 1.0), "bf16", chip, wires)
-    job = Job(global_batch, seq, recipe)
+    job = Job(global_batch, seq, recipe, by)
     splits = search.splits(model, job, gpus) if ideal_s else []
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Degrees._fields, np.reshape(splits, (-1, 6)).astype(float).T))

@@ -12,6 +12,7 @@ the winner. Only for the remaining layouts are the seconds worked out, block by 
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 import math
@@ -31,6 +32,7 @@ from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
+from engine.step import near
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, layout_dict, recipe_of, usual_layout
 from engine.step.legality import (
@@ -43,13 +45,13 @@ from engine.step.legality import (
     require_trainable,
 )
 from engine.step.splits import LEAST_TOKENS as LEAST_TOKENS
+from engine.step.splits import MICRO_BATCHES as MICRO_BATCHES
 from engine.step.splits import legal_splits
 from engine.step.step import Axes, MicroBatch, micro_batch, sizes, step, total_bytes, worked
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
 
-MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 ZERO_STAGES = (0, 1, 2, 3)
 # every (schedule, chunks of layers a stage)
@@ -60,6 +62,7 @@ EVERY_SCHEDULE = [
 ]
 MOST_GPUS = 10_000_000  # that a plan may be asked for
 AT_ONCE = 100_000  # layouts in one call: more would not fit the processor's caches
+SPARED = 32  # splits of which fewer recomputed layers are tried
 FIRST = 64  # rows whose seconds are worked out first
 
 
@@ -113,6 +116,12 @@ class Plan(printing.Printed):
     free_s: float = math.nan  # the fastest step of all, whether it fits or not
     simplest: Estimate | None = None  # of those that the estimate cannot tell from the fastest
     tied: int = 1  # splits whose bands overlap that of the fastest; 0 where nothing fits
+    near: tuple[near.Near, ...] = ()  # numbers near the job's that more layouts can divide
+
+    @property
+    def fits(self) -> bool:
+        """Whether anything fits, with what is to be left free."""
+        return self.fitting > 0
 
     @property
     def counted(self) -> str:
@@ -132,6 +141,7 @@ class Plan(printing.Printed):
             "tied_splits": self.tied,
             "simplest": (self.simplest or self.best).as_dict(),
             "best": self.best.as_dict(),
+            "near": [each._asdict() for each in self.near],
             "runners_up": [{**other.as_dict(), **lost_by(self.best, other)} for other in self.runners_up],
         }
 
@@ -148,7 +158,7 @@ class Plan(printing.Printed):
 def _parts(found: Plan) -> list[printing.Part]:
     """The search in figures, its best layouts, and the simplest of those that could be as fast."""
     best, simplest = found.best, found.simplest or found.best
-    above, above_simplest = headings(best.fits, found.tied)
+    above, above_simplest = headings(found.fits, found.tied)
     plainly = simplest.rows()[0] | {"slower_by": simplest.step_s / best.step_s - 1.0}
     figures = found.as_dict()
     told = {key: figures["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
@@ -162,6 +172,7 @@ def _parts(found: Plan) -> list[printing.Part]:
         told,
         above_simplest,
         layouts_table([plainly]),
+        *near.lines(found.near),
     ]
 
 
@@ -488,8 +499,9 @@ def least_of_each_split(block: Grid, costs: np.ndarray, allowed: np.ndarray) -> 
 class Contest:
     """The fastest layout that fits of each split that the search has met so far."""
 
-    def __init__(self, at: Machine, kinds: Kinds, top: int) -> None:
+    def __init__(self, at: Machine, kinds: Kinds, top: int, capacity_bytes: float) -> None:
         self.at, self.kinds, self.top, self.free_s = at, kinds, top, math.inf
+        self.capacity_bytes = capacity_bytes
         self.best: dict[Degrees, FoundLayout] = {}
 
     def enter(self, block: Grid) -> tuple[Real, np.ndarray, np.ndarray]:
@@ -497,7 +509,7 @@ class Contest:
         seconds, total_bytes, legal = found = evaluate(block, self.at, self.kinds.of(block))
         seconds = np.where(legal, seconds, np.inf)
         self.free_s = min(self.free_s, float(seconds.min()))
-        fits = total_bytes <= memory.capacity_bytes(self.at.gpu)
+        fits = total_bytes <= self.capacity_bytes
         add(self.best, least_of_each_split(block, seconds, fits))
         return found
 
@@ -523,8 +535,8 @@ class Tally:
     """How many layouts are legal, and how many of them fit; as long as none fits, also the leanest of each
     split."""
 
-    def __init__(self, at: Machine) -> None:
-        self.capacity_bytes = memory.capacity_bytes(at.gpu)
+    def __init__(self, capacity_bytes: float) -> None:
+        self.capacity_bytes = capacity_bytes
         self.layouts = self.fitting = 0
         self.leanest: dict[Degrees, FoundLayout] = {}
 
@@ -556,6 +568,25 @@ def bounds(every: list[Grid], at: Machine, kinds: Kinds, tally: Tally) -> tuple[
     return np.concatenate(fits_s), np.concatenate(free_s)
 
 
+def sparing(e: Estimate, within: Constraints, room_bytes: float) -> Estimate:
+    """The same layout with as few layers recomputed as fit; itself where that is all, or where no framework
+    can recompute some of a stage's layers."""
+    able = [each for each in within.able if each.some_layers]
+    runs = not within.able or (replace(within, able=tuple(able)).allows(e.model, e.layout, e.job) and able)
+    a = e.layout
+    if a.recompute != "full" or a.recompute_layers or not runs:
+        return e
+    fewer = range(a.interleave, math.ceil(e.model.depth / a.pp), a.interleave)  # as many in every chunk
+    fitting = bisect.bisect_left(
+        fewer, True, key=lambda some: _with_layers(e, some).terms.total_bytes <= room_bytes
+    )
+    return _with_layers(e, fewer[fitting]) if fitting < len(fewer) else e
+
+
+def _with_layers(e: Estimate, some: int) -> Estimate:
+    return estimate(e.model, e.at, e.job, replace(e.layout, recompute_layers=some))
+
+
 def plan(
     model: Model,
     at: Machine,
@@ -565,12 +596,14 @@ def plan(
     seen: Callable[[Grid, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
     within: Constraints = FREE,
     hsdp: bool = False,
+    partial: bool = False,
 ) -> Plan:
     """The fastest layout that fits ``gpus`` GPUs, and the best of the other splits. If nothing fits, the
     layout with the smallest memory. ``seen`` is told the seconds and bytes of every layout, block by block,
     and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out.
     Only layouts ``within`` the constraints take part; with ``hsdp`` also those with several copies of the
-    state (``hybrid``)."""
+    state (``hybrid``). With ``partial``, the best layouts recompute only as many layers as they have to
+    (``sparing``)."""
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     require_trainable(at.precision, recipe_of(job))
@@ -578,7 +611,9 @@ def plan(
     started, gpus = time.perf_counter(), int(gpus)
     every = rows(model, job, gpus, within, at.wires.gpus_per_node if hsdp else 0)
     kinds = Kinds(model, at, job, gpus, every)
-    all_blocks, contest, tally = blocks(model, job, gpus, every, within), Contest(at, kinds, top), Tally(at)
+    room = memory.capacity_bytes(at.gpu) * (1.0 - within.leave)
+    all_blocks, tally = blocks(model, job, gpus, every, within), Tally(room)
+    contest = Contest(at, kinds, top, room)
     if seen:
         for block in all_blocks:
             seconds, held_bytes, legal = contest.enter(block)
@@ -592,7 +627,8 @@ def plan(
             able = some[fitting | (free_s[some] < contest.free_s)]
             for block in blocks(model, job, gpus, every[np.sort(able)], within):
                 contest.enter(block)
-    found = sorted((contest.best or tally.leanest).values(), key=lambda f: (f.cost, f.split))[:top]
+    most = max(top, SPARED) if partial else top
+    found = sorted((contest.best or tally.leanest).values(), key=lambda f: (f.cost, f.split))[:most]
     if not found:
         limits = "" if within == FREE else f" within {within}"
         raise ValueError(
@@ -600,7 +636,10 @@ def plan(
             f"{limits}, got {gpus}"
         )
     elapsed_s = time.perf_counter() - started
-    first, *others = (estimate(model, at, job, f.layout) for f in found)
+    each = [estimate(model, at, job, f.layout) for f in found]
+    if partial and contest.best:
+        each = sorted((sparing(e, within, room) for e in each), key=lambda e: e.step_s)
+    first, *others = each[:top]
     close = [f for f in contest.best.values() if f.cost <= found[0].cost * bands.tie()]
     fewest = min((cuts(f.split) for f in close), default=())
     tied = [
@@ -608,7 +647,9 @@ def plan(
         for f in sorted(close, key=lambda f: (f.split.pp, f.split.dp, f.split))
         if cuts(f.split) == fewest
         for e in plainer(estimate(model, at, job, f.layout))
-        if e.fits and within.allows(model, e.layout, job) and e.step_s <= first.step_s * bands.tie()
+        if e.terms.total_bytes <= room
+        and within.allows(model, e.layout, job)
+        and e.step_s <= first.step_s * bands.tie()
     ]
     simplest = min(tied, key=effort, default=first)
     return Plan(

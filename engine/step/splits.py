@@ -12,6 +12,7 @@ from engine.step.legality import (
     leaves_sequences_over,
 )
 
+MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 LEAST_TOKENS = 1024  # tokens of a sequence that context parallelism must leave on each GPU
 
 

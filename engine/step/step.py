@@ -53,11 +53,14 @@ _layer, _head = ops.remembered(compute.layer), ops.remembered(compute.head)
 _stage_layers = ops.remembered(pipeline.stage_layers)
 _gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduce_s)
 
+CAST_BYTES = 3.0  # per value: read in 16 bits, written in 8, its block's scale found on the way
 JOINED_BYTES = 4.0  # moved to copy one 16-bit value to another place: two to read it, two to write it
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
 # and without overlap, in bf16 and in fp8, see engine/validation/published; these alone give 0.29) and on the
-# five other rows with such traffic that the rates were fitted on.
+# five other rows with such traffic that the rates were fitted on. NVIDIA's profile of Qwen3 30B on 16 H100,
+# with and without overlap of its AllToAlls, says 0.55 for theirs: of 8.25 s in 24.7, 3.7 s are saved
+# (Megatron-Bridge, skills/nemo-mbridge-perf-expert-parallel-overlap).
 COPYING_SLOWS = 0.45
 
 
@@ -165,7 +168,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     on the axes within a stage (tp, cp, ep, expert_tp), so many layouts share them."""
     by = job.software
     whole_ranks = a.tp if by.sequence_parallel else 1.0
-    at = attending(at, job)
+    at = working(at, job)
     forward_s, backward_s, weight_gradient_s, attention_s, _ = _layer(
         shape,
         tokens,
@@ -179,9 +182,8 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         by.gradients == "fused",
         at,
         by.kernels,
-        by.experts == "operators",
+        by.experts,
         by.dispatch == "choice",
-        by.experts == "one-by-one",
     )
     attention = (attention_s,) * len(shape.attended)
     if by.flash and len(attention) > 1 and not ops.is_zero(a.cp - 1.0):
@@ -229,9 +231,16 @@ def adapted_s(
     return forward_s + own.forward_s, input_gradient_s + own.backward_s, own.weight_gradient_s
 
 
-def attending(at: Chip, job: Job) -> Chip:
-    """The chip, with the rates of the attention kernels that the job uses."""
-    return replace(at, attention=at.narrow_attention) if job.software.attention == "fused-8bit" else at
+def working(at: Chip, job: Job) -> Chip:
+    """The chip, with the rates of the kernels that the job uses: of attention, and of casts."""
+    narrow, by_blocks = job.software.attention == "fused-8bit", job.software.scales == "blocks"
+    if not narrow and not by_blocks:
+        return at
+    return replace(
+        at,
+        attention=at.narrow_attention if narrow else at.attention,
+        quantise=replace(at.quantise, moved_bytes=CAST_BYTES) if by_blocks else at.quantise,
+    )
 
 
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> LayerSeconds:
@@ -240,14 +249,15 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 
     The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
     section 3.2.1), or under any schedule with several micro-batches if the software does so
-    (``overlaps`` has "experts").
+    (``overlaps`` has "experts"), but for what COPYING_SLOWS takes.
     """
     by = job.software
     tensor_s, context_f, context_b = own.tensor_s, own.context_forward_s, own.context_backward_s
     expert_s = 0.0
     if shape.routed:
         hides = 1.0 if "experts" in by.overlaps else a.plan.hides_experts
-        expert_s = ops.maximum(0.0, own.expert_s - hides * own.forward_s)
+        hidden_s = hides * ops.minimum(own.expert_s, own.forward_s)
+        expert_s = own.expert_s - (1.0 - COPYING_SLOWS) * hidden_s
     again = ops.where(a.recompute == memory.FULL, 1.0, 0.0)
     if a.recompute_layers:
         again = again * recomputed_share(a, pipeline.stage_layers(shape.depth, a.pp, a.chunks).full)
@@ -256,7 +266,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
     again_tensor = again_expert = again
     if a.modules:
-        at = attending(at, job)
+        at = working(at, job)
         parts = compute.again(
             shape,
             tokens,
@@ -270,7 +280,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
             a.modules,
             at,
             by.kernels,
-            by.experts == "operators",
+            by.experts,
         )
         by_module = ops.where(a.recompute == memory.BY_MODULE, 1.0, 0.0)
         again_s = again_s + by_module * parts.again_s
@@ -281,7 +291,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
     waits_f, waits_b = 0.0, 0.0
     if by.launches != "graphed":
-        waits_f, waits_b = launched_s(shape, job, at, forward_s, backward_s, again, again_expert)
+        waits_f, waits_b = launched_s(shape, job, at, a.ep, forward_s, backward_s, again, again_expert)
     if a.offload:
         whole_ranks = a.tp if by.sequence_parallel else 1.0
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
@@ -299,7 +309,14 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 
 
 def launched_s(
-    shape: Shape, job: Job, at: Chip, forward_s: Real, backward_s: Real, again: Real, again_expert: Real
+    shape: Shape,
+    job: Job,
+    at: Chip,
+    ep: Real,
+    forward_s: Real,
+    backward_s: Real,
+    again: Real,
+    again_expert: Real,
 ) -> tuple[Real, Real]:
     """Seconds that the GPU waits for the CPU to launch a layer's kernels, forward and backward.
 
@@ -311,7 +328,7 @@ def launched_s(
     recomputed. Where each launch blocks, all launches come on top.
     """
     by = job.software
-    dense_s, experts_s = compute.issued_s(shape, at)
+    dense_s, experts_s = compute.issued_s(shape, ep, at)
     if job.adapter:
         dense_s = dense_s + adapters.kernels(shape, job.adapter) * at.issue_s
     if by.launches == "blocking":
@@ -841,7 +858,7 @@ def adapted(shape: Shape, adapter: Adapter, a: Axes, layers: Real, ends: Real) -
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
     """The software's own memory in addition to the model's, under this ZeRO stage."""
-    if job.software.gradients == "fused":
+    if not job.software.flat_buffers:
         return memory.FRAMEWORK_BYTES
     return memory.FRAMEWORK_BYTES + ops.where(zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0)
 

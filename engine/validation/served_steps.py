@@ -1,7 +1,7 @@
 """Steps of a vLLM server that others timed at many batch sizes, compared with the engine: a part of the judge
 in ``runs``.
 
-Reads serving_steps.csv. What vLLM adds to a step is linear in the four times of its entry in
+Reads serving_steps.csv. What vLLM adds to a step is linear in the five times of its entry in
 ``catalog/software.toml``, so each model is judged by times that were fitted without it. No row is kept.
 """
 
@@ -21,7 +21,7 @@ from engine.step import layout
 
 TABLE = "serving_steps.csv"
 PROGRAM = "vllm-0.11"
-TIMES = ("between_s", "token_s", "expert_layer_s")  # the fields of the program that are fitted …
+TIMES = ("between_s", "token_s", "logit_s", "expert_layer_s")  # the fields of the program that are fitted …
 TILES = "coarse_experts"  # … and the factor, of which what exceeds one is
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8"}
 PROMPTS = {
@@ -44,7 +44,7 @@ class Timed:
     batch: int
     measured_s: float  # the median from one token of a request to the next
     said: Served  # by the kernels alone
-    base_s: float  # with what the program does whatever its four times are
+    base_s: float  # with what the program does whatever its five times are
     adds: tuple[float, ...]  # what a second of each time adds, and what a factor of two adds
 
     @property
@@ -107,7 +107,7 @@ def _timed(row: dict[str, str]) -> Timed:
 
 
 def fitted(rows: list[Timed]) -> np.ndarray:
-    """The four times that suit these rows best, in relative errors: those beyond ``SMALL`` count by size
+    """The five times that suit these rows best, in relative errors: those beyond ``SMALL`` count by size
     and not by their square, since a few rows are off for reasons that no step has."""
     measured = np.array([row.measured_s for row in rows])
     adds = np.array([row.adds for row in rows]) / measured[:, None]

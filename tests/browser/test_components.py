@@ -1,5 +1,6 @@
 """Widgets and the examples behind ``panel serve``, in a browser."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -64,15 +65,38 @@ def opened(browser):
 
 
 @pytest.mark.parametrize("app", states.daily([*TITLES]))
-def test_it_is_served_and_says_nothing_wrong(opened, apps, app):
+def test_it_is_served_and_asks_nothing_of_another_host(opened, apps, app):
     page, faults = opened(), []
     note = lambda error: faults.append(str(error))
+    listen = lambda request: None if request.url.startswith((apps, "data:", "blob:")) else note(request.url)
     page.on("pageerror", note)
+    page.on("request", listen)
     page.goto(apps + app)
     expect(page.get_by_text(TITLES[app]).first).to_be_visible()
     expect(page.locator("canvas").first).to_be_attached()
     page.remove_listener("pageerror", note)
+    page.remove_listener("request", listen)
     assert faults == []
+
+
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("app", EXAMPLES)
+def test_a_dashboard_is_a_board(opened, apps, app):
+    """Its readouts in a grid that is right at once, a heading for each figure, a theme of each kind, no sideways scrolling."""
+    source = (ROOT / "examples" / f"{app}.py").read_text(encoding="utf-8")
+    assert "Deploy it: ``panel serve" in source
+    headings = re.findall(r'^ {4,8}\(?"([^"]+)", ?\w+\),$|^ {8}"([^"]+)",$', source, re.MULTILINE)
+    for theme, width in (("default", 390), ("dark", 1280)):
+        page = opened(width, 900)
+        page.goto(f"{apps}{app}?theme={theme}")
+        tiles = page.locator("dl").first.locator("dd")
+        expect(tiles.first).to_be_visible()
+        assert tiles.count() >= 4 and all(tiles.all_inner_texts())
+        for heading in (one or other for one, other in headings):
+            expect(page.get_by_role("heading", name=heading, exact=True)).to_be_attached()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_slider_moves_the_figure_s_words(opened, apps):

@@ -95,7 +95,7 @@ def test_an_example_a_change_a_link_and_the_issue_text(visit, static):
     window = visit(permissions=["clipboard-read", "clipboard-write"])
     page = window.go(f"{static}{PAGE}")
     page.get_by_role("button", name="vLLM that does not start").click()
-    said(page, re.compile("does not start"))
+    said(page, re.compile("does not fit"))
     rested(page)
     page.get_by_role("button", name="Copy as issue text").click()
     expect(page.locator("[data-take] [role=status]")).to_have_text("The report is copied.")

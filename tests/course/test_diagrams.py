@@ -23,6 +23,7 @@ from course.diagrams import (
     exposed_part,
     folded_meshes,
     four_numbers,
+    four_programs,
     gathers_behind_passes,
     held_over_time,
     hops_in_a_row,
@@ -55,6 +56,7 @@ from course.diagrams import (
     two_phases,
     two_pools,
     virtual_stages,
+    waves,
     who_waits,
     whole_on_each,
     zero_shares,
@@ -796,3 +798,20 @@ def test_saved_in_the_background_a_failure_undoes_less_though_the_last_copy_is_s
     mtbf_s = reliability.mean_time_between_failures_s(saved_in_background.GPUS)
     assert saved_in_background.interval_s(copied) == pytest.approx(np.sqrt(2 * 3 * mtbf_s))
     assert saved_in_background.kept_s(copied) > saved_in_background.kept_s(waited)
+
+
+def test_the_waves_are_those_of_the_opening_case():
+    """By hand: 256 tiles are 132 and 124, 272 are 132, 132 and 8; each wave is as high as it is full."""
+    marks = waves.draw(WIDE).marks
+    assert [mark.about["tiles"] for mark in marks if "tiles" in mark.about] == [132, 124, 132, 132, 8]
+    full = max(mark.bottom - mark.top for mark in marks)
+    for mark in marks:
+        share = mark.about.get("tiles", mark.about.get("idle")) / 132
+        assert mark.bottom - mark.top == pytest.approx(share * full)
+
+
+def test_the_last_program_has_two_elements_that_exist():
+    marks = four_programs.draw(WIDE).marks
+    assert [mark.about["program"] for mark in marks if "program" in mark.about] == [0, 1, 2, 3]
+    assert [mark.about["lane"] for mark in marks if "lane" in mark.about] == list(range(48, 64))
+    assert [mark.about["mask"] for mark in marks if "mask" in mark.about] == [True] * 2 + [False] * 14

@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment, FileSystemLoader
 from PIL import Image
 
-from course import lessons
+from course import lessons, settings
 from course.output import announced, plain
 from tests.conftest import ROOT
 from widgets.kit.widget import all_widgets
@@ -135,6 +135,21 @@ def test_every_page_of_the_course_describes_itself(site):
             )
     course = json.loads(said(heads(site)["."], r'<script type="application/ld\+json">(.*?)</script>'))
     assert [each["name"] for each in course["hasPart"]] == [lesson.title for lesson in lessons.numbered()]
+
+
+def test_a_page_names_its_translations_where_it_has_any(monkeypatch, tmp_path):
+    monkeypatch.setattr(settings, "public_home", lambda: "https://example.org/course/")
+    assert "hreflang" not in announced.described("about", "", "../")
+    (tmp_path / "es").mkdir()
+    (tmp_path / "es" / "about.md").write_text("# Sobre el curso")
+    monkeypatch.setattr(announced.lessons, "LESSONS", tmp_path)
+    head = announced.described("about", "", "../")
+    assert dict(re.findall(r'hreflang="([\w-]+)" href="([^"]+)"', head)) == {
+        "en": "https://example.org/course/about/",
+        "x-default": "https://example.org/course/about/",
+        "es": "https://example.org/course/es/about/",
+    }
+    assert "hreflang" not in announced.described("teach", "", "../")
 
 
 def test_a_description_cannot_end_the_element_that_holds_it(monkeypatch):

@@ -106,7 +106,8 @@ def test_links_lead_to_notebooks_and_headings_in_them(site):
     }
     seen = set()
     for name in NAMES:
-        for where in re.findall(r"\]\(((?!data:)[^)\s]+)\)", re.sub("(?s)```.+?```|`[^\n]+?`", "", text(site, name))):
+        prose = re.sub("(?s)```.+?```|`[^\n]+?`", "", text(site, name))
+        for where in re.findall(r"\]\(((?!data:)[^)\s]+)\)", prose):
             file, _, heading = where.partition("#")
             if re.match("https?://|mailto:", where):
                 continue

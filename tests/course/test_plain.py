@@ -77,7 +77,7 @@ def test_every_symptom_is_in_its_page_and_in_the_book(site, texts):
     ("https://a.org/c/", "https://b.org/", "https://b.org/"),
 ])  # fmt: skip
 def test_links_are_whole_where_the_course_has_an_address(monkeypatch, home, href, whole):
-    monkeypatch.setattr(book, "public_home", lambda: home)
+    monkeypatch.setattr(settings, "public_home", lambda: home)
     page = plain.written(
         f'<article><h1>T</h1><p><a href="{href}">w</a></p></article>', Source("05-x", "T", "")
     )

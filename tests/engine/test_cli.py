@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import engine
 from engine import catalog
 from engine.__main__ import COMMANDS, main
-from engine.arguments import parser
+from engine.arguments import EXAMPLES_OF, parser
 from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +125,7 @@ def test_what_people_type_is_read(capsys):
     assert answer(PLAN.replace("--seq 8192", "--seq 8k"), capsys)["best"] == answer(PLAN, capsys)["best"]
     for line, said in (
         ("plan --modle llama3.1-8b", "there is no flag --modle; did you mean --model?"),
+        ("plan --batch 64", "there is no flag --batch; did you mean --global-batch or --micro-batch?"),
         (asked.format("all_reduce", "lots"), "must be a number, such as 1e9, 512MB or 1GiB; got 'lots'"),
     ):
         status, out, err = call(line, capsys)
@@ -493,7 +494,7 @@ def test_check_prints_the_report_and_its_status_says_whether_it_runs(tmp_path, c
     found = answer(f"check {file} --gpu h100-sxm", capsys)
     assert found["verdict"] == "fits" and found["cache_tokens"] > 100_000 and found["read"][0]["line"] == 1
     status, out, err = call(f"check {file} --gpu t4", capsys)
-    assert status == 3 and err.count("\n") == 1 and "does not start" in err and "No available memory" in out
+    assert status == 3 and err.count("\n") == 1 and "does not fit" in err and "No available memory" in out
 
 
 def test_check_s_bad_files_are_a_line(tmp_path, capsys):
@@ -584,3 +585,45 @@ def test_calibrate_without_a_time_is_a_line(more, tmp_path, capsys):
     status, out, err = call(f"calibrate {launch} --gpu h100-sxm {more.format(tmp_path)}", capsys)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert not (tmp_path / "x.toml").exists()
+
+
+# -- --help ------------------------------------------------------------------------------------------------
+MINE = {
+    "train.sh": "deepspeed --num_gpus 1 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --bf16 True "
+    "--per_device_train_batch_size 1 --max_seq_length 1024 "
+    "--deepspeed ds.json\n",
+    "ds.json": '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}',
+    "serve.sh": SERVER,
+    "config.json": '{"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 1024, "vocab_size": 32000,'
+    '"num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 2816}',
+}
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_each_example_of_a_help_runs(name, tmp_path, monkeypatch, capsys):
+    """As it stands there, in a folder that has the files which it names."""
+    monkeypatch.chdir(tmp_path)
+    for file, text in MINE.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    top = parser("", "system-ml")
+    said = top.commands.choices[name].format_help()
+    assert max(len(line) for line in said.splitlines()) <= 80 and "Exit status: 0" in said
+    shown = " ".join(said.split("examples:")[1].split("Exit status")[0].split())
+    lines = [line.strip() for line in shown.split("system-ml ") if line]
+    assert lines == [" ".join(f"{name} {one}".split()) for one in EXAMPLES_OF[name]]
+    for line in lines:
+        status = main(shlex.split(line))
+        assert status == 0, (line, capsys.readouterr().err)
+
+
+def test_a_verdict_has_a_colour_in_a_terminal_alone(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "run.sh"
+    file.write_text(SERVER, encoding="utf-8")
+    for gpu, verdict, status in (("h100-sxm", "fits", 32), ("t4", "does not fit", 31)):
+        assert "\x1b" not in "".join(call(f"check {file} --gpu {gpu}", capsys)[1:])
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        assert f": \x1b[1;{status}m{verdict}\x1b[0m" in call(f"check {file} --gpu {gpu}", capsys)[1]
+        assert "\x1b" not in call(f"check {file} --gpu {gpu} --json", capsys)[1]
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert "\x1b" not in call(f"check {file} --gpu {gpu}", capsys)[1]
+        monkeypatch.undo()

@@ -27,6 +27,7 @@ HELD = (  # no statement there without its stamp
     "11-inference",
     "11b-the-server",
     "12-disaggregated-serving",
+    "17-triton",
 )
 
 

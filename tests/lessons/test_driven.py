@@ -84,6 +84,15 @@ SAYS = {
             now.tile() < home.tile() and now.tiled(8192) > home.tiled(8192)
         ),
     },
+    "17-triton.md": {
+        "Row by row": lambda home, now: number(now, "in_all") > 2 * number(home, "in_all"),
+        "In one group of nine rows": lambda home, now: number(now, "in_all") > number(home, "in_all"),
+        "an L2 that holds both matrices": lambda home, now: number(now, "in_all") == 2 * 81,
+        "With 128 tokens more": lambda home, now: now.idle() > 0.3 > 0.1 > home.idle() and now.m == 2176,
+        "Small square tiles": lambda home, now: now.idle() < 0.1 and now.kind() == 1 and now.m == 2176,
+        "Six stages": lambda home, now: bool(now.refused()),
+        "a tile twice as large": lambda home, now: now.shown()["regimes"]["spills"]["met"],
+    },
     "18-torch-compile.md": {
         "`try`, comprehensions and NumPy": lambda home, now: number(now, "ran") == 1,
         "A `print`": lambda home, now: number(now, "ran") == 2,

@@ -12,6 +12,7 @@ from engine.executed import executed_experts, routing
 from engine.mechanism import compute, experts
 from engine.mechanism.shape import shape
 from engine.step.layout import Job, Layout, require_legal
+from engine.step.step import COPYING_SLOWS
 from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
@@ -57,7 +58,7 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 
 
 def test_predictions_are_right_where_the_engine_says_so():
-    assert LESSON.truth("moe_routing") == pytest.approx(5.9e-3 * 2.17, rel=0.02)
+    assert LESSON.truth("moe_routing") == pytest.approx(5.79e-3 * 2.17, rel=0.02)
     on_four = LESSON.value("experts.wires_s(expert_layer(ep=32))")
     leaves = (1 - 8 / 256) / (1 - 8 / 32)  # of the choices, on 32 nodes over on four
     assert LESSON.truth("alltoall_cost") == pytest.approx(on_four * leaves, rel=0.1)
@@ -209,11 +210,11 @@ def test_the_router_runs_as_printed_and_its_bias_evens_the_load():
 
 def test_all_that_1f1b_hides_is_the_alltoalls():
     shown, hidden = (LESSON.value("v3_step")(overlap=overlap) for overlap in (False, True))
-    assert shown.fits and hidden.time_s["expert"] == 0 < shown.time_s["expert"]
+    assert shown.fits and hidden.time_s["expert"] == pytest.approx(COPYING_SLOWS * shown.time_s["expert"])
     a = shown.layout  # what Megatron-LM asks of who turns it on (transformer_config.py)
     assert a.interleave > 1 and a.recompute != "full"
     saved_s = shown.step_s - hidden.step_s
-    assert saved_s >= shown.time_s["expert"]
+    assert saved_s >= (1 - COPYING_SLOWS) * shown.time_s["expert"] > 0
 
 
 def test_cut_experts_save_memory_and_cost_time():

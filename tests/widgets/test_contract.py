@@ -425,7 +425,6 @@ def test_over_the_limit_is_hatched_too(slug, cls):
 
 
 LIMITS = {  # what a hatched area is past, in each figure that has one
-    "bandwidth_pyramid": "the product that should hide it",
     "bubble_map": "the HBM",
     "ddp_scaling": "the HBM",
     "decode_latency": "the HBM",

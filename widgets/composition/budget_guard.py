@@ -7,6 +7,7 @@ from engine import catalog
 from engine.base.units import DAY, HOUR, YEAR
 from engine.mechanism import cost
 from widgets.kit.controls import Number
+from widgets.kit.drawing import beside
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, show
 from widgets.kit.widget import Widget, hint, part, readout, regime
@@ -16,7 +17,6 @@ FRAME = {"x": (0.7, 1.6e5), "y": (HOUR / 1.6, 3.2 * YEAR)}  # marks at the contr
 ALONG = np.geomspace(*FRAME["x"], 81)
 STOPS = fig.one_two_five(*GPUS)
 BILLS = np.geomspace(10, 1e9, 9)
-REACH = 60.0  # times the GPUs of what stands at the left end of a run's words
 LAST_FOOT = 2e4  # a line that ends further right on the lower edge has no room for its name
 RUNS = list(catalog.all_runs().values())
 RUN_GPUS, RUN_TIMES_S = (
@@ -30,9 +30,46 @@ LEADS = {  # where a run's name stands: times the run's GPUs, times its duration
     "bloom-176b": (1.0, 3.2, "center"),
     "nanochat": (1.8, 1.0, "left"),
 }
+INSIDE = beside.Frame(56.0, 375.0)
+WORDS_PX = {
+    "wide": beside.width("$29.6M, 29.6× of the ceiling", bold=True),
+    "narrow": beside.width("100 days left"),
+}
+BILL_PX = beside.width("$100k")
+SPOTS = beside.around(13.0, 16.0, 44.0, first=beside.RIGHT)
 ON_TINT = fig.ON_PANEL | {"background_fill_alpha": 1.0}
 RATE = ("price", "overhead")
 EVERY = ("gpus", "duration_s", "ceiling", *RATE)
+
+
+def across(gpus):
+    """Where so many GPUs lie, as a share of the frame."""
+    return fig.share_of_decades(gpus, *FRAME["x"])
+
+
+def up(duration_s):
+    """Where such a duration lies, as a share of the frame."""
+    return fig.share_of_decades(duration_s, *FRAME["y"])
+
+
+def names_of_runs():
+    """What the published runs' names take of the picture."""
+    boxes = []
+    for run, gpus, time_s in zip(RUNS, RUN_GPUS, RUN_TIMES_S):
+        right, above, align = LEADS[run.key]
+        at = across(gpus * right), up(time_s * above)
+        boxes.append(beside.words(*at, beside.width(run.name), beside.ALIGN.index(align), aside_of(run)))
+    return beside.together(*boxes)
+
+
+def aside_of(run):
+    """How many pixels a run's name stands right of the end of its line."""
+    _, above, align = LEADS[run.key]
+    return {"left": 4.0, "right": -4.0 if above == 1 else 10.0}.get(align, 0.0)
+
+
+NAMES = names_of_runs()
+DOTS = beside.marks(across(RUN_GPUS), up(RUN_TIMES_S), 12.0)
 
 
 class BudgetGuard(Widget):
@@ -157,14 +194,25 @@ class BudgetGuard(Widget):
             "text": f"ceiling {show(self.ceiling, 'dollars')}",
         }
 
+    def names_of_bills(self):
+        """What the names of the bills take of the picture: each at the right end of its line, or at the lower
+        one."""
+        _, (x1, y1) = self.ends_of(BILLS)
+        at_right = y1 > FRAME["y"][0] * 1.01
+        end = np.where(at_right, beside.RIGHT, beside.LEFT)
+        aside, down = np.where(at_right, -4.0, 5.0), np.where(at_right, 12.0, -9.0)
+        return beside.words(across(x1), up(y1), BILL_PX, end, aside, down)
+
     @part("ceiling", *RATE, shown=False)
     def bills(self):
         """Lines of equal bills, from edge to edge, with their names at the right or the lower one, unless the
-        ceiling runs there."""
+        ceiling runs there or a published run's name stands there."""
         (x0, y0), (x1, y1) = self.ends_of(BILLS)
+        boxes = self.names_of_bills()
         at_right = y1 > FRAME["y"][0] * 1.01
         struck = at_right & (self.ceiling < BILLS) & (self.ceiling > 0.3 * BILLS)
         named = ~struck & (at_right | (x1 < LAST_FOOT))
+        clear = {width: named & beside.free(boxes, NAMES, INSIDE, width) for width in ("wide", "narrow")}
         return {
             "x0": x0,
             "y0": y0,
@@ -172,8 +220,10 @@ class BudgetGuard(Widget):
             "y1": y1,
             "align": [choose(at_right[i], "right", "left") for i in range(len(BILLS))],
             "shift": np.where(at_right, -4.0, 5.0),
-            "up": np.where(at_right, 12.0, -9.0),
-            "text": [choose(named[i], show(bill, "dollars"), "") for i, bill in enumerate(BILLS)],
+            "down": np.where(at_right, 12.0, -9.0),
+        } | {
+            width: [choose(clear[width][i], show(bill, "dollars"), "") for i, bill in enumerate(BILLS)]
+            for width in clear
         }
 
     @part(*RATE)
@@ -200,16 +250,15 @@ class BudgetGuard(Widget):
             for i, run in enumerate(RUNS)
         ]
 
-    def covers(self):
-        """Which published runs lie where the words beside this run would stand."""
-        beside = (self.gpus > 1.05 * RUN_GPUS) & (self.gpus < REACH * RUN_GPUS)
-        return beside & (self.duration_s < 5 * RUN_TIMES_S) & (self.duration_s > 0.9 * RUN_TIMES_S)
+    def words_at(self, width):
+        """Where the words of this run stand: off the published runs and the names of bills."""
+        taken = beside.together(NAMES, DOTS, self.names_of_bills())
+        at = across(self.gpus), up(self.duration_s)
+        return beside.spot(*at, WORDS_PX[width], SPOTS, INSIDE, taken, lines=2, of=width)[0]
 
     @part(*EVERY)
     def run(self):
-        left, bill = self.gpus > 40, show(self.bill(), "dollars")
-        # below a published run that its words would cover
-        down = np.where(left & np.any(self.covers()), 44.0, 0.0)
+        bill = show(self.bill(), "dollars")
         days = show(np.abs(self.pays_for_s() - self.duration_s), "seconds")
         return {
             "gpus": self.gpus,
@@ -217,13 +266,11 @@ class BudgetGuard(Widget):
             "dollars": self.bill(),
             "longest_s": np.clip(self.pays_for_s(), *FRAME["y"]),
             "red": np.where(self.refused(), 1.0, 0.0),
-            "align": choose(left, "right", "left"),
-            "shift": np.where(left, -13.0, 13.0),
-            "up": 16.0 + down,
-            "below": 33.0 + down,
             "text": f"{bill}, {show(self.bill() / self.ceiling, 'percent')} of the ceiling",
             "short": bill,
             "left": choose(self.refused(), "refused", f"{days} left"),
+            **self.words_at("wide"),
+            **self.words_at("narrow"),
         }
 
     @hint("run")
@@ -250,8 +297,9 @@ class BudgetGuard(Widget):
         p.segment(**ends, source=sources["bills"], line_color=color["line"])
         p.segment(**ends, source=limit, line_color=color["over"], line_width=2.5)
         fig.stops(p, sources["stops"])
-        bills = {"text_align": "align", "x_offset": "shift", "y_offset": "up"}
-        p.text("x1", "y1", text="text", source=sources["bills"], **bills, **fig.LABEL)
+        bills = {"text_align": "align", "x_offset": "shift", "y_offset": "down"}
+        for width in ("wide", "narrow"):
+            fig.only(width, p.text("x1", "y1", text=width, source=sources["bills"], **bills, **fig.LABEL))
         ceiling = ON_TINT | fig.BOLD | {"text_color": color["over"], "text_align": "align"}
         for width, shift in (("wide", "shift"), ("narrow", "narrow_shift")):
             fig.only(
@@ -266,11 +314,10 @@ class BudgetGuard(Widget):
         """Published runs, each with a line to its name."""
         ink = fig.COLOR["ink-soft"]
         for run, gpus, time_s in zip(RUNS, RUN_GPUS, RUN_TIMES_S):
-            across, up, align = LEADS[run.key]
-            at = gpus * across, time_s * up
+            right, above, align = LEADS[run.key]
+            at = gpus * right, time_s * above
             p.segment(gpus, time_s, *at, line_color=ink, line_width=1)
-            aside = {"left": {"x_offset": 4}, "right": {"x_offset": -4 if up == 1 else 10}}.get(align, {})
-            p.text(*at, text=[run.name], text_align=align, **aside, **ON_TINT, **fig.LABEL)
+            p.text(*at, text=[run.name], text_align=align, x_offset=aside_of(run), **ON_TINT, **fig.LABEL)
         dot = {"fill_color": fig.COLOR["panel"], "line_color": ink, "line_width": 1.6}
         p.scatter("gpus", "duration_s", size=8, source=source, **dot)
 
@@ -283,10 +330,13 @@ class BudgetGuard(Widget):
         p.scatter(**at, size=15, fill_color=color["ink"], line_color=color["panel"], line_width=1.5)
         cross = {"fill_color": None, "line_color": color["over"], "line_width": 4, "line_alpha": "red"}
         p.scatter(**at, size=24, marker="x", **cross)
-        aside = {"text_align": "align", "x_offset": "shift"} | ON_TINT
         for width, text in (("wide", "text"), ("narrow", "short")):
-            fig.only(width, p.text(**at, text=text, y_offset="up", **aside, **fig.BOLD))
-        p.text(**at, text="left", y_offset="below", **aside, **fig.LABEL)
+            first, second = (beside.placed(width, line) | ON_TINT for line in range(2))
+            fig.only(
+                width,
+                p.text(**at, text=text, **first, **fig.BOLD),
+                p.text(**at, text="left", **second, **fig.LABEL),
+            )
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("GPU-hours")

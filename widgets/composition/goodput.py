@@ -8,9 +8,10 @@ from engine import catalog
 from engine.base.units import DAY, HOUR, MINUTE, YEAR
 from engine.mechanism import reliability
 from widgets.kit.controls import Number
+from widgets.kit.drawing import beside
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, phrase, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 SHORTEST, LONGEST = 10.0, 4 * DAY
 INTERVALS = np.geomspace(SHORTEST, LONGEST, 121)
@@ -25,15 +26,42 @@ STOPS = np.array(
 TICKS = [10.0, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 4 * DAY]
 RUNS = list(catalog.all_interruptions().values())
 RAIL, LEADERS, TOP = 1.13, np.array([1.27, 1.41, 1.27]), 1.62
-NAMES, NAMED_AT = (
+NAMES, NAMED_AT, NAMED_ENDS = (
     ["useful", "writing", "done again", "coming back"],
     np.array([1.25, 1.25, 2.7e4, 2.7e4]) * SHORTEST,
+    np.array([beside.LEFT, beside.LEFT, beside.RIGHT, beside.RIGHT]),
 )
 SPENT = "{useful} of the time useful, {writing} writing, {again} done again, {back} coming back"
 HOPELESS = 0.1  # of useful time at best: no advice on intervals is worth giving
 MUCH = 0.1  # of the time: a loss worth a sentence
-NEAR_NAMES = 45 * MINUTE  # up to there a label on its left may meet the bands' names
-NEAR_LEFT = 5 * MINUTE  # up to there a label has no room on its left, on a phone
+INSIDE = beside.Frame(47.0, 365.0)
+ASIDE = beside.around(8.0, 0.0, first=beside.RIGHT)[:2]  # of a line, left of it first
+HARDLY = 1.5e-5  # of useful time: from there down it is told in more words
+NAMES_PX = np.array([beside.width(name, bold=True) for name in NAMES])
+WORDS_PX = {
+    width: {name: beside.width(words, bold=True) for name, words in said.items()}
+    for width, said in {
+        "wide": {
+            "chosen": "78.7 % useful",
+            "hardly": "under 0.001 % useful",
+            "best": "best: 85.3 % at 18.6 min",
+            "young": "√(2δM)",
+            "restart": "back in 10 min",
+            "failure": "a failure every 23.2 min",
+            "thin": "on top: coming back, 5.2 %",
+        },
+        "narrow": {
+            "chosen": "78.7 %",
+            "hardly": "under 0.001 %",
+            "best": "best: 18.6 min",
+            "young": "√(2δM)",
+            "restart": "back in 10 min",
+            "failure": "a failure every 23.2 min",
+            "thin": "on top: coming back",
+        },
+    }.items()
+}
+ROWS = {"chosen": 0.33, "best": 0.2, "young": 0.07, "failure": 1.54, "restart": 1.065}  # where words stand
 TICK = 0.04  # half the height of a tick, where the picture of shares is 1 high
 THIN, UNSEEN = 0.06, 0.002  # bands in which a name has no room, and that nobody sees
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
@@ -134,6 +162,45 @@ class Goodput(Widget):
     def young_s(self):
         return reliability.young_interval_s(self.checkpoint_s, self.mtbf_s())
 
+    # -- where the words stand -------------------------------------------------------------------------------
+    def across(self, interval_s):
+        """Where an interval lies, as a share of the frame."""
+        return fig.share_of_decades(np.clip(interval_s, SHORTEST, LONGEST), SHORTEST, LONGEST)
+
+    def stem(self, interval_s, low, high):
+        """What a vertical line takes of the picture."""
+        high_px = (high - low) / TOP * INSIDE.height
+        return beside.Boxes(self.across(interval_s), low / TOP, -2.0, 2.0, 0.0, high_px)
+
+    @once
+    def words_in_bands(self):
+        """Where the words beside the three lines in the bands stand, by the picture's width: each off the
+        bands' names, the lines and the words before it."""
+        names, found = self.names(), {}
+        hardly = np.where(self.useful() < HARDLY, 1.0, 0.0)
+        for width, said in WORDS_PX.items():
+            in_bands = beside.words(self.across(names["x"]), names["y"] / TOP, NAMES_PX, NAMED_ENDS)
+            lines = (
+                self.stem(self.best_s(), 0.0, self.best_useful()),
+                self.stem(self.interval_s, 0.0, self.useful()),
+            )
+            taken, columns = [in_bands, *lines], {}
+            chosen_px = fig.between(said["chosen"], said["hardly"], hardly)
+            for name, at, px in (
+                ("chosen", self.interval_s, chosen_px),
+                ("best", self.best_s(), said["best"]),
+                ("young", self.young_s(), said["young"]),
+            ):
+                place = self.across(at), ROWS[name] / TOP
+                columns[name], box = beside.spot(*place, px, ASIDE, INSIDE, beside.together(*taken), of=width)
+                taken.append(box)
+            found[width] = columns
+        return found
+
+    def words_beside(self, name):
+        placed = self.words_in_bands()
+        return placed["wide"][name] | placed["narrow"][name]
+
     # -- the picture -----------------------------------------------------------------------------------------
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year")
     def bands(self):
@@ -182,18 +249,14 @@ class Goodput(Widget):
             "short": choose(seen, name, ""),
         }
 
-    @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
+    @part(*EVERY, shown=False)
     def best(self):
-        best_s, useful = np.clip(self.best_s(), SHORTEST, LONGEST), self.best_useful()
-        early = best_s < NEAR_LEFT
         return {
-            "x": best_s,
-            "y": useful,
-            "align": choose(early, "left", "right"),
-            "shift": np.where(early, 6.0, -6.0),
-            "text": f"best: {show(useful, 'percent')} at {show(self.best_s(), 'seconds')}",
+            "x": np.clip(self.best_s(), SHORTEST, LONGEST),
+            "y": self.best_useful(),
+            "text": f"best: {show(self.best_useful(), 'percent')} at {show(self.best_s(), 'seconds')}",
             "short": f"best: {show(self.best_s(), 'seconds')}",
-        }
+        } | self.words_beside("best")
 
     def spent(self, interval_s):
         shares = self.shares(interval_s)
@@ -205,19 +268,18 @@ class Goodput(Widget):
     def of_the_best(self):
         return [f"The best interval, {self.spent(self.best_s())}"]
 
-    @part("gpus", "checkpoint_s", "per_gpu_year", shown=False)
+    @part(*EVERY, shown=False)
     def young(self):
-        return {"x": np.clip(self.young_s(), SHORTEST, LONGEST)}
+        return {"x": np.clip(self.young_s(), SHORTEST, LONGEST)} | self.words_beside("young")
 
     @part(*EVERY, shown=False)
     def chosen(self):
         return {
             "x": self.interval_s,
             "y": self.useful(),
-            "align": choose(self.interval_s > NEAR_NAMES, "right", "left"),
-            "shift": np.where(self.interval_s > NEAR_NAMES, -8.0, 8.0),
             "text": f"{show(self.useful(), 'percent')} useful",
-        }
+            "short": show(self.useful(), "percent"),
+        } | self.words_beside("chosen")
 
     @hint("chosen")
     def of_the_chosen(self):
@@ -239,26 +301,29 @@ class Goodput(Widget):
             for run in RUNS
         ]
 
+    def words_on_the_rail(self, name, at_s):
+        """Where words beside a tick of the rail stand, and what they take."""
+        place, line = (self.across(at_s), ROWS[name] / TOP), self.stem(self.mtbf_s(), RAIL - TICK, TOP - 0.06)
+        found = {}
+        for width, said in WORDS_PX.items():
+            thin = beside.words(1.0, 1.0 / TOP, said["thin"], beside.RIGHT, -8.0, -11.0)
+            taken = beside.together(line, thin)
+            found |= beside.spot(*place, said[name], ASIDE, INSIDE, taken, of=width)[0]
+        return found
+
     @part(*CLOCK, shown=False)
     def failure(self):
-        inside = np.clip(self.mtbf_s(), SHORTEST, LONGEST)
         return {
-            "x": inside,
-            "align": choose(inside > 2 * HOUR, "right", "left"),
-            "shift": np.where(inside > 2 * HOUR, -8.0, 8.0),
+            "x": np.clip(self.mtbf_s(), SHORTEST, LONGEST),
             "text": f"a failure every {show(self.mtbf_s(), 'seconds')}",
-        }
+        } | self.words_on_the_rail("failure", self.mtbf_s())
 
     @part("restart_s", *CLOCK, shown=False)
     def restart(self):
-        """The end of the restart; its label keeps clear of the failure's line."""
-        before = (self.restart_s > 3 * MINUTE) & (self.mtbf_s() > self.restart_s)
-        return {
-            "x": self.restart_s,
-            "align": choose(before, "right", "left"),
-            "shift": np.where(before, -6.0, 6.0),
-            "text": f"back in {show(self.restart_s, 'seconds', 2)}",
-        }
+        """The end of the restart; its words keep clear of the failure's line."""
+        words = f"back in {show(self.restart_s, 'seconds', 2)}"
+        at = np.clip(self.restart_s, SHORTEST, LONGEST)
+        return {"x": at, "text": words} | self.words_on_the_rail("restart", self.restart_s)
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
     def pile(self):
@@ -333,7 +398,6 @@ class Goodput(Widget):
         color, failure, restart, best = fig.COLOR, sources["failure"], sources["restart"], sources["best"]
         at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
         on_panel, on_band = fig.ON_PANEL | fig.LABEL, fig.ON_PANEL | {"background_fill_alpha": 0.6} | fig.BOLD
-        beside = {"text": "text", "text_align": "align", "x_offset": "shift"}
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **on_band)
         fig.only(
             "wide",
@@ -344,18 +408,26 @@ class Goodput(Widget):
             "narrow",
             p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5, **on_panel),
         )
-        p.text("x", TOP - 0.08, source=failure, **beside, **fig.ON_PANEL | fig.BOLD)
-        p.text("x", RAIL - 0.065, source=restart, **beside, **on_panel)
         above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | on_panel
-        for width, text in (("wide", "text"), ("narrow", "short")):
-            fig.only(width, p.text("x", 1.0, text=text, source=sources["thin"], **above))
         accent = {"text_color": color["accent"]}
-        young = {"text": value("√(2δM)"), "x_offset": -6, "text_align": "right", "source": sources["young"]}
-        p.text("x", 0.07, **young, **fig.ON_PANEL | fig.TEXT | accent)
-        shifted = {"x_offset": "shift", "text_align": "align", "source": best} | fig.ON_PANEL
         for width, text in (("wide", "text"), ("narrow", "short")):
-            fig.only(width, p.text("x", 0.2, text=text, **shifted, **fig.BOLD | accent))
-        p.text("x", 0.33, source=sources["chosen"], **beside, **fig.ON_PANEL | fig.BOLD)
+            placed = beside.placed(width) | fig.ON_PANEL
+            fig.only(
+                width,
+                p.text("x", ROWS["failure"], text="text", source=failure, **placed, **fig.BOLD),
+                p.text("x", ROWS["restart"], text="text", source=restart, **placed, **fig.LABEL),
+                p.text("x", 1.0, text=text, source=sources["thin"], **above),
+                p.text(
+                    "x",
+                    ROWS["young"],
+                    text=value("√(2δM)"),
+                    source=sources["young"],
+                    **placed,
+                    **fig.TEXT | accent,
+                ),
+                p.text("x", ROWS["best"], text=text, source=best, **placed, **fig.BOLD | accent),
+                p.text("x", ROWS["chosen"], text=text, source=sources["chosen"], **placed, **fig.BOLD),
+            )
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("A failure every", rest=True)

@@ -1,15 +1,18 @@
 """Every layout of a training job compared: the fastest one, what it costs, and why the next ones lose."""
 
+import numpy as np
+
 from engine import catalog
-from engine.frameworks.registry import able
+from engine.base import ops
 from engine.mechanism import cost
-from engine.step import cases, own, planner, search
+from engine.step import cases, near, own, planner, search
 from engine.step.constraints import AxisLimits
 from widgets.composition.planner.chosen import Chosen
 from widgets.composition.planner.cloud import Cloud
 from widgets.composition.planner.next_best import NextBest
-from widgets.composition.planner.shared import CHOICES, NARROW, WIDE, WITHIN
+from widgets.composition.planner.shared import CHOICES, COUNTED, LIMITED, NARROW, WIDE, WITHIN
 from widgets.composition.planner.words import Words
+from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.guide import Light, Step
@@ -22,7 +25,7 @@ GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
-LIMITED = AxisLimits(able=able("any"))  # what the frameworks to choose from can run
+UNIFORM = list(catalog.uniform_recipes().values())
 LIMITS = "your framework and limits"  # the fold of these controls
 
 
@@ -49,7 +52,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     tokens = Number(
         "Tokens of the run", 15e12, 1e9, 100e12, family="tokens", more=True, marks=(1e12, 2e12, 14.8e12)
     )
-    recipe = Choice("Optimizer recipe", list(catalog.uniform_recipes().values()), "bf16-adam", more=True)
+    recipe = Choice(
+        "Optimizer recipe",
+        {"own": ("the framework’s own", 0.0)}
+        | {each.key: (each.name, float(place)) for place, each in enumerate(UNIFORM, 1)},
+        "own",
+        more=True,
+    )
     precision = Choice("Matrix products in", PRECISIONS, "bf16", more=True)
     price = Number(
         "Price of a GPU-hour",
@@ -90,6 +99,17 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         {"any": ("any", 0.0), "none": ("none", 1.0), "full": ("every layer", 2.0)},
         "any",
         more=LIMITS,
+    )
+    leave = Number(
+        "Memory left free",
+        0.0,
+        0.0,
+        0.3,
+        family="percent",
+        stops=31,
+        log=False,
+        more=LIMITS,
+        marks=(0.05, 0.1),
     )
     chosen = Choice("Layout shown", CHOICES, "1", more=True)
     dots = Dots()
@@ -186,11 +206,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         ),
     )
     assumptions = (
-        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of 1 "
-        "to 64, full recomputation or none and eight schedules, each costed by the engine's one model of a "
-        "step; of them those that one of the frameworks can run, unless you choose otherwise. Tensor ranks "
-        "stand innermost, then context, data and pipeline. Failures, data loading and stragglers are left "
-        "out. A GPU of your own is taken to reach the same shares of its peak and bandwidth as the H100 SXM."
+        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
+        "1 to 64, full recomputation or none and eight schedules, each costed by the engine's one model of a "
+        "step; of them those that one of the frameworks can run, unless you choose otherwise. A framework "
+        "that you choose is counted with its own state and program; without one, 16 bytes a parameter, for "
+        "mixed-precision Adam. Tensor ranks stand innermost, then context, data and pipeline. Failures, data "
+        "loading and stragglers are left out. A GPU of your own is taken to reach the same shares of its "
+        "peak and bandwidth as the H100 SXM."
     )
     formula = (
         "$$\\tau = \\tau_\\text{compute} + \\tau_\\text{tensor} + \\tau_\\text{bubble} + "
@@ -201,6 +223,30 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     )
 
     @once
+    def cluster(self):
+        """The chosen GPU with its node, of whose memory a share stays free."""
+        found = self.machines()
+        return found._replace(hbm_bytes=found.hbm_bytes * (1.0 - self.leave))
+
+    @once
+    def counted_recipe(self):
+        """The recipe whose bytes are counted: the one chosen, or the framework's."""
+        named = len(COUNTED.recipes) - 1.0 + self.recipe
+        return ops.select(np.where(self.recipe < 1, self.framework, named), [*COUNTED.recipes, *UNIFORM])
+
+    @once
+    def sequences(self):
+        """The sequences of a step: as many as the tokens give, or near them a number that layouts divide."""
+        return near.snapped(cases.sequences(self.batch_tokens, self.seq), self.gpus)["sequences"]
+
+    def whole(self):
+        """For each framework, whether it cannot cut the model into stages."""
+        return tuple(
+            ops.each(self.model, lambda option, able=able: float(option.key in able.whole))
+            for able in LIMITED.able
+        )
+
+    @once
     def case(self):
         machines = self.cluster()
         return cases.Case(
@@ -208,11 +254,13 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             machines.chip,
             machines.wires,
             machines.hbm_bytes,
-            self.recipe,
+            self.counted_recipe(),
             self.gpus,
-            cases.sequences(self.batch_tokens, self.seq),
+            self.sequences(),
             self.seq,
-            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able),
+            AxisLimits(*(getattr(self, name) for name in WITHIN), LIMITED.able, self.whole()),
+            COUNTED.jobs,
+            lookup(np.array(COUNTED.places).ravel(), 2.0 * self.framework + self.precision.narrow),
         )
 
     @once

@@ -97,6 +97,7 @@ class TopologyPlacement(Widget):
     follow = Choice("Group shown", AXIS_OPTIONS, "tp", more=True)
     dots = Dots()
 
+    on_phone = "tp"
     presets = {
         "Tensor innermost": {},
         "16 tensor ranks, nodes of 16": {"tp": "16", "gpus_per_node": "16"},

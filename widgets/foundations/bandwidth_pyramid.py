@@ -14,9 +14,10 @@ ROWS = ["Registers", "SMEM and L1", "L2", "HBM", "NVLink", "PCIe", "Network", "S
 TOKENS = ["hbm", "hbm", "hbm", "hbm", "link", "link", "network", "ink-faint"]
 HBM, LINK, NETWORK = (hierarchy.LEVELS.index(level) for level in ("hbm", "link", "network"))
 Y = np.arange(8.0)[::-1]
-BEGIN, END = 3e-11, 3e4  # seconds: the ends of the axis, with room for the labels at the right
-NEAR_BEGIN = 1e-8
-CUT = (1.2e-10, 1.9e-10)  # where the bars are cut open: an axis of powers of ten has no zero to begin at
+FIRST, LAST = 1e-10, 30.0  # seconds: the ends of the scale of time
+BEGIN, END = 6e-19, 1.7e5  # … and of the picture, with columns of numbers on either side of it
+FOOT, HEAD = -0.5, 7.6
+SECOND, THIRD = 96, 186  # pixels from the left: the columns of bandwidths and of what a level holds
 
 
 class BandwidthPyramid(Widget):
@@ -37,12 +38,11 @@ class BandwidthPyramid(Widget):
         "product multiplies two square bf16 matrices that together with the result are as large as the "
         "payload, at the vendor's dense peak: real ones are slower, small ones much slower. Registers and "
         "SMEM: what their banks hand over at best, derived as SMs × bytes a clock × clock. L2 and the "
-        "start-up times of the chip (the ticks in the bars) were measured; those between GPUs are a hop of "
+        "start-up times of the chip (where the lines begin) were measured; those between GPUs are a hop of "
         "NCCL's protocol for small messages, PCIe's is that of a small copy from host memory that cannot be "
         "paged out (pinned), measured by us on an H100. The network is this GPU's share of the NICs, "
         "InfiniBand or RoCE; storage is one NVMe drive for each GPU. What is larger than a level streams "
-        "through it. From one grid line to the next, time grows a thousandfold; there is no zero, so the "
-        "bars are cut open at the left and their ends alone can be compared."
+        "through it. From one grid line to the next, time grows a thousandfold."
     )
     formula = (
         r"$$\tau = \alpha + \frac{S}{W} \qquad \tau_\text{product} = \frac{2n^3}{C}, \quad "
@@ -76,26 +76,19 @@ class BandwidthPyramid(Widget):
         took, against, matmul = self.took_s(), self.against(), self.matmul_s()
         rate, alpha = hierarchy.bytes_per_s(self.chip), hierarchy.alpha_s(self.chip)
         held = hierarchy.held_bytes(self.chip)
-        holds = [f", holds {show(held[i], 'bytes')}" for i in range(HBM)]
-        holds += [f", holds {sold(held[HBM])}"] + [" one way"] * 4
-        ways = [f"{show(rate[i], 'bytes_per_s')}{holds[i]}" for i in range(8)]
-        ratios = [f"{show(took[i], 'seconds')},  {show(against[i], 'times')}" for i in range(8)]
+        holds = [show(held[i], "bytes") for i in range(HBM)] + [sold(held[HBM])] + [""] * 4
         return {
             "row": ROWS,
             "y": Y,
             "hidden": np.minimum(took, matmul),
             "took": took,
-            "past_from": np.minimum(np.maximum(matmul, BEGIN), took),
+            "past_from": np.minimum(np.maximum(matmul, FIRST), took),
             "past": np.where(took > matmul, 1.0, 0.0),
             "alpha": alpha,
-            "left": np.full(8, BEGIN),
-            "right": took,
-            "bottom": Y - 0.17,
-            "top": Y + 0.17,
             "time": [self.time_of(i) for i in range(8)],
-            "ratio": ratios,
+            "ratio": [f"{self.time_of(i)},  {show(against[i], 'times')}" for i in range(8)],
             "rate": [show(rate[i], "bytes_per_s") for i in range(8)],
-            "way": [f"{ways[i]}, starts after {show(alpha[i], 'seconds')}" for i in range(8)],
+            "holds": holds,
         }
 
     @hint("levels")
@@ -112,72 +105,73 @@ class BandwidthPyramid(Widget):
 
     @part("chip", "payload")
     def matmul(self):
-        took = self.matmul_s()
+        took = np.maximum(self.matmul_s(), FIRST)
         return {
             "took": took,
-            "align": choose(took < NEAR_BEGIN, "left", "center"),
-            "name": f"matmul of these bytes: {show(took, 'seconds')}",
-            "short": f"matmul {show(took, 'seconds')}",
+            "align": fig.inward(fig.share_of_decades(took, FIRST, LAST), 0.0, 1.0, 0.3),
+            "name": f"matmul of these bytes: {show(self.matmul_s(), 'seconds')}",
+            "short": f"matmul {show(self.matmul_s(), 'seconds')}",
         }
 
     def figure(self, sources):
-        p = fig.plot((BEGIN, END), (-0.45, 8.25), height=470, x_log=True)
+        p = fig.plot((BEGIN, END), (FOOT, 8.25), height=470, x_log=True)
         fig.ticks(p.xaxis[0], 10.0 ** np.arange(-9, 1, 3), "seconds")
+        p.xaxis[0].bounds = (FIRST, LAST)
         fig.hide(p.yaxis[0])
-        p.ygrid.grid_line_color = None
+        p.grid.visible = False
         color, levels, matmul = fig.COLOR, sources["levels"], sources["matmul"]
         hue = fig.hues("row", dict(zip(ROWS, TOKENS)))
-        over_lines = fig.OVER_LINES
-        p.quad(
-            left=BEGIN,
-            right="took",
-            bottom=-0.45,
-            top=7.75,
-            source=matmul,
-            fill_color=color["compute"],
-            fill_alpha=0.07,
-            line_color=None,
-        )
-        p.hbar(y="y", left=BEGIN, right="hidden", height=0.34, source=levels, fill_color=hue, line_color=hue)
-        p.hbar(
-            y="y",
-            left="past_from",
-            right="took",
-            height=0.34,
+        hidden = {"fill_color": color["compute"], "fill_alpha": 0.07, "line_color": None}
+        p.quad(left=FIRST, right="took", bottom=FOOT, top=HEAD, source=matmul, **hidden)
+        for time_s in 10.0 ** np.arange(-9, 1, 3):
+            p.segment(time_s, FOOT, time_s, HEAD, line_color=color["grid"])
+        p.segment(FIRST, "y", LAST, "y", source=levels, line_color=color["grid"])
+        p.segment("took", FOOT, "took", HEAD, source=matmul, line_color=color["compute"], line_width=2.5)
+        p.segment("alpha", "y", "hidden", "y", source=levels, line_color=hue, line_width=2)
+        past = {"line_color": color["over"], "line_dash": [5, 3], "line_width": 2, "line_alpha": "past"}
+        p.segment("past_from", "y", "took", "y", source=levels, **past)
+        p.scatter(
+            "alpha",
+            "y",
+            marker="dash",
+            angle=np.pi / 2,
+            size=11,
             source=levels,
-            **fig.OVER | {"line_alpha": "past"},
+            fill_color=None,
+            line_color=hue,
+            line_width=2,
         )
-        fig.cut_open(p, Y, CUT)
-        p.segment("alpha", "bottom", "alpha", "top", source=levels, line_color=color["ink"], line_width=2)
-        p.segment("took", -0.45, "took", 7.75, source=matmul, line_color=color["compute"], line_width=2.5)
-        for width, column in (("wide", "name"), ("narrow", "short")):
-            fig.only(
-                width,
-                p.text(
-                    "took",
-                    7.97,
-                    text=column,
-                    source=matmul,
-                    text_align="align",
-                    **fig.BOLD | {"text_color": color["compute"]},
-                ),
-            )
-        p.text(BEGIN, "y", text="row", source=levels, x_offset=2, y_offset=-18, **fig.BOLD | over_lines)
-        for width, column, ends in (("wide", "way", "ratio"), ("narrow", "rate", "time")):
-            fig.only(
-                width,
-                p.text(
-                    BEGIN,
-                    "y",
-                    text=column,
-                    source=levels,
-                    x_offset=98,
-                    y_offset=-18,
-                    **fig.LABEL | over_lines,
-                ),
-                p.text("took", "y", text=ends, source=levels, x_offset=8, **fig.BOLD | over_lines),
-            )
+        p.scatter("took", "y", size=13, source=levels, fill_color=hue, line_color=color["panel"])
+        late = {"fill_color": color["panel"], "line_color": color["over"], "line_width": 2}
+        late |= {"fill_alpha": "past", "line_alpha": "past"}
+        p.scatter("took", "y", marker="diamond", size=16, source=levels, **late)
+        self.columns(p, levels, matmul)
         return p
+
+    @staticmethod
+    def columns(p, levels, matmul):
+        """The numbers of each level on either side of its dot, and the product's name over its line."""
+        at = {"y": "y", "source": levels}
+        end = fig.BOLD | {"text_align": "right", "x_offset": -4}
+        over = {"text_align": "align"} | fig.BOLD | {"text_color": fig.COLOR["compute"]}
+        head = fig.LABEL | {"y_offset": -1}
+        fig.only(
+            "wide",
+            p.text("took", 7.95, text="name", source=matmul, **over),
+            p.text(BEGIN, text="row", x_offset=2, **at, **fig.BOLD),
+            p.text(BEGIN, text="rate", x_offset=SECOND, **at, **fig.TEXT),
+            p.text(BEGIN, text="holds", x_offset=THIRD, **at, **fig.TEXT),
+            p.text(END, text="ratio", **at, **end),
+            p.text([BEGIN], [7.95], text=["one way"], x_offset=SECOND, **head),
+            p.text([BEGIN], [7.95], text=["holds"], x_offset=THIRD, **head),
+        )
+        fig.only(
+            "narrow",
+            p.text("took", 7.95, text="short", source=matmul, **over),
+            p.text(BEGIN, text="row", x_offset=2, y_offset=-8, **at, **fig.BOLD),
+            p.text(BEGIN, text="rate", x_offset=2, y_offset=9, **at, **fig.LABEL),
+            p.text(END, text="time", **at, **end),
+        )
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Matmul of these bytes")

@@ -232,14 +232,14 @@ class RankWires(Widget):
                 f"NVLink in each node: busy for {self.span(link)}",
                 f"cards to the other nodes: {self.span(card)}",
             ],
-            "narrow": [f"NVLink busy {self.span(link)}", f"cards {self.span(card)}"],
+            "narrow": [f"NVLink {self.span(link)}", f"cards {self.span(card)}"],
         }
 
     def span(self, seconds):
         """From the least busy wire to the busiest."""
         low, high = np.min(seconds), np.max(seconds)
         most = show_in(high, "s", 2)
-        return choose(high > 1.01 * low, f"{show_in(low, 's', 2)} to {most}", most)
+        return choose(high > 1.01 * low, f"{show(low, 'count', 2)} to {most}", most)
 
     @part(*EVERY)
     def bars(self):

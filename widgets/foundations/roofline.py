@@ -10,6 +10,7 @@ from engine.mechanism import memory, roofline, walls
 from engine.one_gpu import measure
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.drawing import beside
 from widgets.kit.drawing import figure as fig
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, select, show
@@ -36,9 +37,35 @@ SLOWEST, CROWDED, FASTEST = (
     2e6,
 )  # FLOPs per byte: the ends of the axis, and where its right edge is near
 VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
-NEAR = 3.0  # two marks on a slope whose names would overlap stand within this factor of each other
-BELOW, FARTHER = 12.0, 52.0  # pixels from a mark down to its name
-ABOVE = np.array([-16.0, -36.0, -16.0, -16.0])  # … and up, over the roof
+INSIDE = beside.Frame(78.0, 376.0)
+# where the name of a mark may stand: right below a mark on a slope or left above it, so that its line passes
+# between, and above a mark on the roof
+SPOTS = tuple(
+    beside.Spot(end, across, down)
+    for end, across in ((beside.LEFT, 10.0), (beside.RIGHT, -10.0))
+    for down in (12.0, 32.0, 52.0, 72.0, -16.0, -36.0, -56.0)
+)
+UNDER, OVER = (
+    np.array([0.0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 4, 5, 6]),
+    np.array([4.0, 5, 6, 7, 0, 1, 2, 12, 13, 14, 15, 8, 9, 10]),
+)
+WORK_PX = {
+    "wide": (
+        "attention in decode",
+        "decode, batch 32: 10.8 % of peak",
+        "prefill, 2,048 tokens",
+        "training step",
+    ),
+    "narrow": ("attention", "decode", "prefill", "AllReduce"),
+}
+NAMES_PX = {
+    width: np.array([beside.width(name) for name in names])
+    for width, names in {
+        "wide": ("compute 989 TFLOP/s in bf16", "HBM 3.35 TB/s", "wire 400 GB/s"),
+        "narrow": ("989 TFLOP/s", "3.35 TB/s", "400 GB/s"),
+    }.items()
+}
+DECADES = 6.2  # of FLOP/s in view
 CLEAR = 1.25  # decades from the start of the HBM's line up to its name, which ends where the line has risen
 
 
@@ -235,7 +262,7 @@ class Roofline(Widget):
                 choose(self.network, f"wire {short[2]}", ""),
             ],
             "short": short,
-            "down": [-11.0, 0.0, 15.0],
+            "down": np.array([-11.0, 0.0, 15.0]),
         }
 
     @part("gpu", "precision", "wire", "network", "ranks")
@@ -273,21 +300,6 @@ class Roofline(Widget):
         bound = self.bounds(ceilings)
         share = show(roofline.attained_share(ceilings, self.peak())[1], "percent")
         over_link = self.stays_on_the_link() & (roofline.binding_ceiling(ceilings)[3] == 2)
-        computes = roofline.binding_ceiling(ceilings) == 0
-        close = (x[1] < NEAR * x[0]) & (x[0] < NEAR * x[1])  # decode stands by its attention
-        both = (x[2] < NEAR * x[3]) & (x[3] < NEAR * x[2])  # and a training step by the prefill
-        tall = (
-            3.0 * np.min(ceilings, axis=-1)[1] > self.peak()
-        )  # decode stands near the roof, left of prefill
-        below = np.stack(
-            [
-                BELOW,
-                np.where(close, FARTHER, BELOW),
-                np.where(tall, FARTHER, BELOW),
-                np.where(both, FARTHER, BELOW),
-            ]
-        )
-        leftward = x > CROWDED
         return {
             "x": x,
             "y": np.min(ceilings, axis=-1),
@@ -299,12 +311,36 @@ class Roofline(Widget):
                 "training step",
             ],
             "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
-            "align": [choose(leftward[i], "right", "left") for i in range(4)],
-            "right": np.where(leftward, -10.0, 10.0),
-            # a prefill is named under the roof, a training step over it and decode over that; what is on a
-            # slope is named under it
-            "down": np.where(computes & (np.arange(4) != 2), ABOVE, below),
+            **self.names_of_work("wide"),
+            **self.names_of_work("narrow"),
         }
+
+    def at(self, flops_per_byte, flops_per_s):
+        """Where a point of the plot lies, as shares of the frame."""
+        view = self.view_flops_per_s()
+        floor = fig.decades_below(view, DECADES)
+        return (
+            fig.share_of_decades(flops_per_byte, SLOWEST, FASTEST),
+            fig.share_of_decades(flops_per_s, floor, view),
+        )
+
+    def names_of_work(self, width):
+        """Where the name of each piece of work stands, off the other names and marks."""
+        ceilings, names = self.ceilings(), self.names()
+        x, y = self.at(self.places(), np.min(ceilings, axis=-1))
+        # what is on a slope is named under it, and so is a prefill on the roof
+        over = (roofline.binding_ceiling(ceilings) == 0) & (np.arange(4) != 2)
+        lines = beside.words(
+            *self.at(names["x"], names["y"]), NAMES_PX[width], beside.LEFT, 6.0, names["down"]
+        )
+        taken, columns = [beside.marks(x, y, 8.0), lines], []
+        for i, name in enumerate(WORK_PX[width]):
+            order = np.where(over[i], OVER, UNDER)
+            px, around = beside.width(name), beside.together(*taken)
+            found, box = beside.spot(x[i], y[i], px, SPOTS, INSIDE, around, of=width, order=order)
+            columns.append(found)
+            taken.append(box)
+        return beside.rows(columns)
 
     @hint("work")
     def of_a_piece_of_work(self):
@@ -420,7 +456,7 @@ class Roofline(Widget):
 
     def ranges(self):
         view = self.view_flops_per_s()
-        return {"y": [fig.decades_below(view, 6.2), view]}
+        return {"y": [fig.decades_below(view, DECADES), view]}
 
     def summary(self):
         bound, shares = self.bounds(self.ceilings()), roofline.attained_share(self.ceilings(), self.peak())
@@ -519,14 +555,14 @@ class Roofline(Widget):
             line_width=1.5,
         )
         for width, column in (("wide", "name"), ("narrow", "short")):
-            beside = {"text": column, "text_align": "align", "x_offset": "right"}
+            ridge = {"text": column, "text_align": "align", "x_offset": "right"}
             fig.only(
                 width,
-                p.text("x", "row", source=sources["ridges"], **beside, **soft),
+                p.text("x", "row", source=sources["ridges"], **ridge, **soft),
                 p.text(
                     "x", "y", text=column, x_offset=6, y_offset="down", source=sources["names"], **over_lines
                 ),
-                p.text("x", "y", y_offset="down", source=sources["work"], **beside, **over_lines),
+                p.text("x", "y", text=column, source=sources["work"], **beside.placed(width), **over_lines),
             )
         return p
 

@@ -7,7 +7,7 @@ from bokeh.models import LinearScale, Range1d
 
 from engine import catalog
 from engine.base import units
-from engine.calibration import launch_costs
+from engine.calibration import DEFAULT, launch_costs
 from engine.one_gpu import dispatch
 from engine.one_gpu.dispatch import ADD, MATMUL
 from widgets.kit.controls import Choice, Number
@@ -76,12 +76,13 @@ class EagerOverhead(Widget):
         "it with the GPU menu alone."
     )
     assumptions = (
-        "All operators alike, bf16, one stream, from an idle start. A product runs at 80 % of the dense peak "
-        "or 75 % of HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter "
-        "than the shortest. CUDA's queue holds 1,024 launches. The first 12 operators are drawn; the words "
-        "count them all. Diamonds: products timed in a loop, by NVIDIA (DGXC sample log, which names neither "
-        "GPU nor CPU nor format, so that they stay for each GPU) and by measure/launches.py on an H100, "
-        "whose kernels alone are the small circles."
+        "All operators alike, bf16, one stream, from an idle start. A product runs at "
+        f"{show(dispatch.MATMUL_SHARE, 'percent', 2)} of the dense peak or "
+        f"{show(DEFAULT.memory_share, 'percent', 2)} of HBM's rate, whichever takes longer, an addition "
+        "at the latter, and no kernel is shorter than the shortest. CUDA's queue holds 1,024 launches. The "
+        "first 12 operators are drawn; the words count them all. Diamonds: products timed in a loop, by "
+        "NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, so that they stay for each "
+        "GPU) and by measure/launches.py on an H100, whose kernels alone are the small circles."
     )
     formula = (
         "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "

@@ -16,7 +16,7 @@ RIVALS = {  # none is a resource: line style and width tell them apart
     "compensated": ([8, 3], 1.6),
     "master": ([2, 3], 2.2),
 }
-CURES = "exact, and by chance, Kahan or an fp32 master close upon it"
+CURES = "unrounded; by chance, Kahan and fp32 master keep close to it"
 TOP, BOTTOM = 2.2, 0.86  # there is room for words under a weight that never moved
 CLEAR = 0.09  # between two lines whose words are between them
 EARLY, BESIDE = 0.5, 0.29  # of the steps: a stall up to there has room on its right, also with a name there

@@ -2,6 +2,7 @@
 the resulting speed."""
 
 import numpy as np
+from bokeh.models import LinearScale
 
 from engine.mechanism import roofline
 from engine.one_gpu import tiling
@@ -11,15 +12,16 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, phrase, select, show, show_in
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
-MOST_ROWS = 8192.0
-ROWS = np.arange(32.0, MOST_ROWS + 1, 32.0)
+LEAST_ROWS, MOST_ROWS = 32.0, 8192.0  # of the axis, which is logarithmic: 64 rows shall be as plain as 4,096
+STEPS = np.arange(LEAST_ROWS, MOST_ROWS + 1, 32.0)
+ROWS = np.sort(np.append(STEPS, STEPS[STEPS < 1024.0] + 1.0))  # where steps are wide, what one row more does
 VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
 # between these shares of the ceiling and of the view the dot's value is below it
 TROUGH, BESIDE, UNDER_PX = 0.85, 0.3, 36.0
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
-# of the rows: from there on the dot's value changes its side, the ceiling's name the end
-SIDES = (0.12, 0.46, 0.85)
-ACROSS = (-130.0, 8900.0)
+# rows from which on the dot's value changes its side, the ceiling's name its end: at shares of the axis
+SIDES = LEAST_ROWS * (MOST_ROWS / LEAST_ROWS) ** np.array([0.12, 0.46, 0.85])
+ACROSS = (25.0, 11500.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height
 WAVES = np.arange(64.0)  # drawn at most
@@ -38,7 +40,7 @@ TIMES = {
 TIMED_ON = np.array([tiling.chip(row.chip).multiprocessors for row in TIMED])
 OURS = np.array([0.0 if row.tile is None else 1.0 for row in TIMED])  # of this kernel; else of torch's
 TIMED_TILES = np.array([row.tile or (0.0,) * len(Tile._fields) for row in TIMED])
-KEY_AT, KEY_ROWS = 2900.0, np.array([0.24, 0.15])  # what the marks are, of the view
+KEY_AT, KEY_ROWS = 40.0, np.array([0.58, 0.49])  # what the marks are, of the view
 TILE = ("block_m", "block_n", "block_k", "stages", "warps")
 SPEED = (*TILE, "n", "k", "group", "gpu")
 
@@ -243,12 +245,12 @@ class TileTuner(Widget):
         at, ceiling = self.speed(), self.gpu.flops_per_s
         low = (at < TROUGH * ceiling) & (at > BESIDE * self.view())
         above = fig.clear_of(at, ceiling, UNDER_CEILING * self.view())
-        side = np.sum(np.where(self.m >= fig.between(0.0, MOST_ROWS, np.array(SIDES)), 1.0, 0.0))
+        side = np.sum(np.where(self.m >= SIDES, 1.0, 0.0))
         return {
             "value": show(at, "flops_per_s"),
             "value_at": above,
             "value_align": select(side, ["left", "center", "left", "right"]),
-            "value_narrow": select(np.where(self.m > MOST_ROWS * SIDES[1], 1.0, 0.0), ["left", "right"]),
+            "value_narrow": select(np.where(self.m > SIDES[1], 1.0, 0.0), ["left", "right"]),
             "value_up": np.where(low, UNDER_PX, -15.0),
             # on a phone, above the ceiling's name
             "value_up_narrow": np.where(
@@ -268,10 +270,10 @@ class TileTuner(Widget):
 
     @part("m", "gpu", shown=False)
     def ceiling(self):
-        left = self.m >= MOST_ROWS * SIDES[1]
+        left = self.m >= SIDES[1]
         return {
             "flops_per_s": self.gpu.flops_per_s,
-            "x": np.where(left, 0.0, MOST_ROWS),
+            "x": np.where(left, LEAST_ROWS, MOST_ROWS),
             "align": choose(left, "left", "right"),
             "text": f"best of a published sweep: {show(self.gpu.flops_per_s, 'flops_per_s')}",
             "short": f"best of a sweep: {show(self.gpu.flops_per_s, 'flops_per_s')}",
@@ -344,6 +346,7 @@ class TileTuner(Widget):
                 choose(kernel > 0, "this kernel, measured", ""),
                 choose(torch > 0, "torch, measured", ""),
             ],
+            "short": [choose(kernel > 0, "kernel, timed", ""), choose(torch > 0, "torch, timed", "")],
         }
 
     @part("m", "n", "gpu", *TILE)
@@ -440,13 +443,13 @@ class TileTuner(Widget):
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot(ACROSS, (-BELOW * VIEWS[1], VIEWS[1]), height=560)
-        fig.ticks(p.xaxis[0], [0, 2048, 4096, 6144, 8192], "count")
+        p = fig.plot(ACROSS, (-BELOW * VIEWS[1], VIEWS[1]), height=560, x_log=True)
+        fig.ticks(p.xaxis[0], [32, 128, 512, 2048, 8192], "count")
         fig.ticks(p.yaxis[0], [i * 100e12 for i in range(9)], "flops_per_s")
         p.xaxis[0].fixed_location, p.yaxis[0].bounds = 0, (0, VIEWS[1])
         fixed = fig.still_height(p)
         p.segment(
-            0,
+            LEAST_ROWS,
             "flops_per_s",
             MOST_ROWS,
             "flops_per_s",
@@ -492,7 +495,8 @@ class TileTuner(Widget):
                     line_alpha=seen,
                     line_width=1.8,
                 )
-        p.text(**line, text="text", source=sources["key"], x_offset=12, **fig.LABEL)
+        for width, words in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text(**line, text=words, source=sources["key"], x_offset=12, **fig.LABEL))
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
         for width, words in (("wide", "text"), ("narrow", "short")):
@@ -530,6 +534,7 @@ class TileTuner(Widget):
     def draw_gauges(p, gauges, waves, fixed):
         color = fig.COLOR
         p.extra_x_ranges = {"share": fig.plot((0, 1), (0, 1)).x_range}
+        p.extra_x_scales = {"share": LinearScale()}
         bar = {"y": "y", "height": GAUGE, "source": gauges, "x_range_name": "share"} | fixed
         hue = color["ink-soft"]
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.IDLE)

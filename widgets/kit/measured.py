@@ -24,7 +24,7 @@ from widgets.kit.text import Words, choose, phrase, select, show
 from widgets.kit.widget import once, part
 
 EXACT = 1e-9  # numbers that differ by less count as the same condition
-NONE = "No measured points in this state: the published ones lie at other settings"
+NONE = "No published run has these settings"
 
 
 class Dots(Switch):

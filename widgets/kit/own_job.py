@@ -102,8 +102,12 @@ class OwnJob(Widget):
         fields = {name: getattr(self, name) for name in MODEL_FIELDS}
         return own.model(self.model, own.fitted(fields))
 
-    @once
     def cluster(self) -> own.OwnCluster:
+        """The machines that a figure plans for."""
+        return self.machines()
+
+    @once
+    def machines(self) -> own.OwnCluster:
         """The chosen GPU with its node, or the figures in the fields."""
         return own.cluster(
             self.gpu,

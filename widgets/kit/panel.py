@@ -30,8 +30,18 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lettering, scripts
 
 SAYS = "what it says"  # name of the column with the texts of a part's marks
-BESIDE = 300  # pixels: how wide the controls are
+BESIDE = 300  # pixels: how wide the controls are beside the picture; above it they fill the width
 LEAST = 360  # pixels of a picture beside the controls; a narrower one goes below them
+GROWS = 999  # the share of the room left over that a picture takes, to one of the controls
+# Readouts in a grid that fills its width, in the colours of the ground that it lies on, whatever the theme
+TILES = """
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 8px; margin: 0; }
+dl > div { border: 1px solid color-mix(in srgb, currentColor 30%, transparent); border-radius: 4px; }
+dl > div { padding: 6px 10px; }
+dl > .alarm { border: 2px solid currentColor; }
+dt { font-size: 13px; }
+dd { margin: 2px 0 0; font-weight: 600; overflow-wrap: anywhere; }
+"""
 # Panel takes the colour of its words from a variable of ipywidgets, which JupyterLab may be without
 IN_JUPYTER = ":host { --jp-widgets-label-color: var(--jp-ui-font-color1); }"
 
@@ -270,7 +280,7 @@ def view(widget: Any) -> pn.viewable.Viewable:
         title = about.more if isinstance(about.more, str) else "More" if about.more else ""
         folds.setdefault(title, []).append(made[name])
     beside = pn.Column(
-        presets(widget), *folds.pop("", []), sizing_mode="stretch_width", styles=_takes(0, BESIDE)
+        presets(widget), *folds.pop("", []), sizing_mode="stretch_width", styles=_takes(1, BESIDE)
     )
     beside.extend(
         pn.Card(*controls, title=title, collapsed=True, margin=(5, 10), sizing_mode="stretch_width")
@@ -278,12 +288,16 @@ def view(widget: Any) -> pn.viewable.Viewable:
     )
     picture = Picture(shows)
     pane = pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width")
-    rest = pn.Column(pane, styles=_takes(1, LEAST))
+    rest = pn.Column(pane, styles=_takes(GROWS, LEAST))
     return pn.Column(
         pn.pane.Markdown(f"### {widget.question}"),
         Words(pn.bind(_paragraph, shows.param.headline), sizing_mode="stretch_width"),
         pn.FlexBox(beside, rest, gap="8px", sizing_mode="stretch_width"),
-        Words(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
+        Words(
+            pn.bind(lambda _: _readouts(shows), shows.param.changes),
+            stylesheets=[TILES],
+            sizing_mode="stretch_width",
+        ),
         sizing_mode="stretch_width",
         stylesheets=[IN_JUPYTER],
     )
@@ -320,7 +334,15 @@ def _paragraph(words: str) -> str:
 
 
 def _readouts(shows: Live) -> str:
-    """The readouts as a list, and the words of the regimes that hold."""
-    told = [(shows.param[name].label, getattr(shows, name)) for name in shows.shown["readouts"]]
-    said = [f"<li>{escape(label or '')}: <strong>{escape(text)}</strong></li>" for label, text in told]
-    return "".join(["<ul>", *said, "</ul>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])
+    """The readouts in a grid, and the words of the regimes that hold."""
+    tiles = "".join(tile(shows, name) for name in shows.shown["readouts"])
+    return "".join([f"<dl>{tiles}</dl>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])
+
+
+def tile(shows: Live, name: str) -> str:
+    """A readout of the grid, framed where it is past a limit."""
+    readout = shows.shown["readouts"][name]
+    mark = ' class="alarm"' if readout["alarm"] else ""
+    return (
+        f"<div{mark}><dt>{escape(shows.param[name].label or '')}</dt><dd>{escape(readout['text'])}</dd></div>"
+    )

@@ -41,7 +41,7 @@ WRITES = np.array(choice.DEGREES * 2, dtype=float)  # GPUs of a replica that wri
 PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
-DECADES = 2.5  # of the picture's height
+DECADES = 2.0  # of the picture's height
 BOUNDS = [
     "the first token",
     "the time of a token",
@@ -58,6 +58,7 @@ ASKED = ("tpot", "ttft", "pause", "share", *LOAD)
 class DeploymentPlanner(Widget):
     question = "What is the cheapest way to serve this load within its limits?"
     in_page = True
+    model = Choice("Model", MODELS, "llama3-70b")
     tpot = Number(
         "Each token, at most",
         0.05,
@@ -68,7 +69,6 @@ class DeploymentPlanner(Widget):
         marks=(0.01, 0.02, 0.03, 0.05, 0.1),
     )
     rate = Number("Requests per second", 8, 0.1, 1000, stops=61, marks=(1, 2, 4, 8, 16, 32))
-    model = Choice("Model", MODELS, "llama3-70b")
     ttft = Number(
         "First token, at most", 1.0, 0.05, 20.0, family="seconds", stops=53, marks=(0.2, 0.5, 2.0), more=True
     )
@@ -248,8 +248,11 @@ class DeploymentPlanner(Widget):
 
     @part(*ASKED)
     def judged(self):
+        """Each way to cut and to batch, once: with as few replicas as keep up. More of them only lower the
+        dot."""
         found = self.found()
-        return {"x": found.user, "y": found.per_gpu, "ink": np.where(found.within > 0, 0.7, 0.2)}
+        seen = np.where(found.within > 0, 0.55, 0.2)
+        return {"x": found.user, "y": found.per_gpu, "ink": np.where(found.least > 0, seen, 0.0)}
 
     @part(*ASKED)
     def frontier(self):
@@ -287,32 +290,23 @@ class DeploymentPlanner(Widget):
     def top(self):
         """Above all dots, whatever the limits."""
         highest = np.max(np.where(self.found().within >= 0, self.found().per_gpu, 1.0))
-        return fig.fitting_view(highest, VIEWS, headroom=1.7)
+        return fig.fitting_view(highest, VIEWS, headroom=2.0)
 
     @part(*ASKED)
     def named(self):
-        """The cheapest, with a ring, and the next."""
-        found, rows = self.found(), (self.of_best, self.of_second)
-        there = np.stack([np.where(self.none(), 0.0, 1.0), np.where(self.alone(), 0.0, 1.0)]) > 0
-        x = np.where(there, np.stack([row(found.kind_user) for row in rows]), 1e-9)
-        y = np.where(there, np.stack([row(found.kind_gpu) for row in rows]), 1e-9)
-        gpus = [show(row(found.gpus), "count") for row in rows]
-        left = np.where(x > 40.0, 1.0, 0.0)
+        """The cheapest, with a ring, and its name above all dots."""
+        x = np.where(self.none(), 1e-9, self.of_best(self.found().kind_user))
+        y = np.where(self.none(), 1e-9, self.of_best(self.found().kind_gpu))
+        gpus = show(self.of_best(self.found().gpus), "count")
+        left = x > 40.0
         return {
             "x": x,
             "y": y,
-            "label": [
-                choose(self.none(), "", f"{self.split_of(self.of_best)}, {gpus[0]} GPUs"),
-                choose(self.alone(), "", f"next: {self.split_of(self.of_second)}, {gpus[1]}"),
-            ],
-            "short": [
-                choose(self.none(), "", f"{gpus[0]} GPUs"),
-                choose(self.alone(), "", f"next: {gpus[1]}"),
-            ],
-            "align": select(left, ["left", "right"]),
-            "shift": np.where(left > 0, 8.0, -8.0),
-            "ring": np.array([1.0, 0.0]),
-            "up": np.array([-17.0, 22.0]),  # the next is never higher, so the names keep apart
+            "top": fig.decades_below(self.top(), 0.06),
+            "label": choose(self.none(), "", f"{self.split_of(self.of_best)}, {gpus} GPUs"),
+            "short": choose(self.none(), "", f"{gpus} GPUs"),
+            "align": choose(left, "right", "left"),
+            "shift": np.where(left, -6.0, 6.0),
         }
 
     @part("tpot", *[name for name in ASKED if name != "tpot"], shown=False)
@@ -487,18 +481,12 @@ class DeploymentPlanner(Widget):
             p.scatter("x", "y", marker=marker, fill_alpha=alpha, line_alpha=alpha, **mark)
         named = sources["named"]
         p.scatter(
-            "x",
-            "y",
-            size=19,
-            fill_color=None,
-            line_color=color["accent"],
-            line_width=2.5,
-            line_alpha="ring",
-            source=named,
+            "x", "y", size=19, fill_color=None, line_color=color["accent"], line_width=2.5, source=named
         )
-        words = {"text_align": "align", "x_offset": "shift", "y_offset": "up", "source": named}
+        p.segment("x", "y", "x", "top", source=named, line_color=color["accent"], line_width=1)
+        words = {"text_align": "align", "x_offset": "shift", "source": named}
         for width, text in (("wide", "label"), ("narrow", "short")):
-            fig.only(width, p.text("x", "y", text=text, **fig.BOLD | words | fig.ON_PANEL))
+            fig.only(width, p.text("x", "top", text=text, **fig.BOLD | words))
         p.segment(
             "x", 1e-9, "x", 1e9, source=limit, line_color=color["ink"], line_dash=[6, 4], line_width=1.5
         )

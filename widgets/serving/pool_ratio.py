@@ -7,8 +7,9 @@ from engine.serving import pools
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
+from widgets.kit.drawing import beside
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, phrase, show
+from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 from widgets.serving.two_pools import asked
 
@@ -16,6 +17,12 @@ MOST = 24
 PREFILLERS = np.arange(1.0, MOST)
 VIEWS = [m * 10.0**e for e in range(-2, 4) for m in (1, 1.5, 2, 3, 4, 6, 8)]
 KEY_ABOVE = 1.12  # how much higher the frame is than what is drawn, for the key
+INSIDE = beside.Frame(33.0, 342.0)
+NOW_PX, BEST_PX, SHARING_PX = (
+    beside.width(longest, bold=True)
+    for longest in ("now: 6.75", "best: 6.75, with 12 of 16", "sharing: 6.75")
+)
+SPOTS = beside.around(0.0, 16.0, 18.0)
 WORK = ("prompt", "answer", "replicas", "model", "gpu", "tp", "wire", "ttft", "tpot")
 
 
@@ -158,10 +165,14 @@ class PoolRatio(Widget):
         up = np.where(self.together() > self.best_goodput(), 16.0, -16.0)
         between = (x > self.replicas * 0.4) & (x < self.replicas * 0.78)  # where two lines cross, and part
         wedge = between & (self.together() < 0.9 * self.best_goodput())
+        narrow_end = np.where(left, beside.LEFT, np.where(right, beside.RIGHT, beside.CENTER))
+        end = np.where(wedge, beside.LEFT, narrow_end)
         return {
-            "align": choose(left | wedge, "left", choose(right, "right", "center")),
+            "end": end,
+            "align": select(end, beside.ALIGN),
             "aside": np.where(wedge, 22.0, 0.0),
-            "narrow_align": choose(left, "left", choose(right, "right", "center")),
+            "narrow_end": narrow_end,
+            "narrow_align": select(narrow_end, beside.ALIGN),
             "narrow_shift": up,
             "x": lookup(np.minimum(PREFILLERS, self.replicas), place),
             "y": self.best_goodput(),
@@ -178,14 +189,26 @@ class PoolRatio(Widget):
     def mine(self):
         here = self.chosen(self.split().goodput_per_s)
         apart = here < 0.8 * self.best_goodput()
-        near = (self.together() < here) & (self.together() > 0.8 * here)  # a line below it
-        return {
-            "x": self.front(),
-            "y": here,
-            "label": choose(apart, f"now: {show(here, 'count')}", ""),
-            "shift": np.where(near, 34.0, 16.0),
-            "align": choose(self.front() > 0.6 * self.replicas, "right", "left"),
-        }
+        now = {"x": self.front(), "y": here, "label": choose(apart, f"now: {show(here, 'count')}", "")}
+        return now | self.words_at("wide") | self.words_at("narrow")
+
+    def words_at(self, width):
+        """Where the words of this split stand: off those of the best one, of sharing, and of the line of
+        sharing."""
+        best, top = self.winner(), self.view() * KEY_ABOVE
+        aside, down = (best["aside"], best["shift"]) if width == "wide" else (0.0, best["narrow_shift"])
+        end = best["end"] if width == "wide" else best["narrow_end"]
+        at = best["x"] / self.replicas, best["y"] / top
+        sharing = self.together() / top
+        line = beside.Boxes(0.0, sharing, 0.0, 1000.0, -2.0, 2.0)
+        taken = beside.together(
+            beside.words(*at, BEST_PX, end, aside, down),
+            beside.marks(*at, 15.0),
+            beside.words(1.0, sharing, SHARING_PX, beside.RIGHT, -6.0, -10.0),
+            line,
+        )
+        here = self.front() / self.replicas, self.chosen(self.split().goodput_per_s) / top
+        return beside.spot(*here, NOW_PX, SPOTS, INSIDE, taken, of=width)[0]
 
     def view(self):
         return fig.fitting_view(np.maximum(self.best_goodput(), self.together()), VIEWS, headroom=1.35)
@@ -358,8 +381,9 @@ class PoolRatio(Widget):
             line_color=color["accent"],
             line_width=2,
         )
-        now = {"text": "label", "text_align": "align", "y_offset": "shift", "source": sources["mine"]}
-        p.text("x", "y", **now, **fig.BOLD)
+        now = {"text": "label", "source": sources["mine"]} | fig.BOLD
+        for width in ("wide", "narrow"):
+            fig.only(width, p.text("x", "y", **beside.placed(width), **now))
         best = {"text": "label", "source": sources["winner"]} | fig.BOLD
         wide = {"x_offset": "aside", "y_offset": "shift", "text_align": "align"}
         fig.only("wide", p.text("x", "y", **wide, **best))

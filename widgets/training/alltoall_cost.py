@@ -77,6 +77,7 @@ class AlltoallCost(Widget):
     )
     dots = Dots()
 
+    on_phone = "ep"
     presets = {
         "Experts in one node": {},
         "EP 64, each choice a message": {"ep": "64"},

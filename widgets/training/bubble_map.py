@@ -7,8 +7,8 @@ from bokeh.core.properties import value
 from engine import catalog
 from engine.mechanism import memory, pipeline
 from widgets.kit.controls import Choice, Number
+from widgets.kit.drawing import beside, panels
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import panels
 from widgets.kit.guide import Light
 from widgets.kit.text import choose, counted, show, usable
 from widgets.kit.widget import Widget, hint, part, readout, regime
@@ -22,20 +22,28 @@ CURVE = np.geomspace(
 SMALL, STARVED = 0.05, 0.45
 GONE = 1e-6  # micro-batches: far left of the axis
 FOUR = 4  # micro-batches for each stage: the rule of thumb
-X_RANGE, Y_RANGE = (0.5, 720), (-0.7, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
+X_RANGE, Y_RANGE = (0.5, 720), (-0.9, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
 TITLE = -0.135  # the height of the lower panel's title
-BELOW = (0.02, 0.27)  # of the frame's height: the memory's panel
+BELOW = (0.02, 0.335)  # of the frame's height: the memory's panel
 ABOVE = 0.06  # of it: no name lies on the line of no bubble
 APART = 0.07  # of the bubble's panel: as close as the names of two curves may stand
-TICKS_BYTES = 10.0 ** np.arange(6, 15)
-TICK_NAMES = panels.labels(TICKS_BYTES, "bytes")
+VIEWS_BYTES = [m * 10.0**e for e in range(9, 15) for m in (1.5, 3, 4.5, 6, 9)]  # thirds of them are round
+THIRDS = np.array([0.0, 1 / 3, 2 / 3])  # of the memory's panel: its ticks
+INSIDE = beside.Frame(47.0, 476.0)
+SPOTS = beside.around(8.0, 13.0, 17.0, first=beside.RIGHT)
+USUAL, ITS_RIVAL = pipeline.SCHEDULES["1f1b"], pipeline.SCHEDULES["gpipe"]
+TICK_PX, TICK_UP = beside.width("1.33 TB"), -9.0
+RIVAL_PX, AMOUNT_PX = beside.width(ITS_RIVAL.name), beside.width("67.1 GB", bold=True)
+STOPS = np.array(MICRO_BATCHES) * 1.0
+AT = [f"{m} micro-batch{'es' if m > 1 else ''}" for m in MICRO_BATCHES]
+OF_IT = "of activations on the first stage"
 CELLS = [f"{p:.0f} stages, {m:.0f} micro-batch{'es' if m > 1 else ''}" for p, m in zip(P, M)]
 LLAMA_BYTES = memory.activation_bytes(catalog.model("llama3.1-405b"), 8192, 1, tensor=8, sequence_parallel=1)
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 THIN = fig.ON_PANEL | {"background_fill_alpha": 0.6}  # over thin curves, which go on behind it
 OPAQUE = fig.ON_PANEL | {"background_fill_alpha": 1.0}  # a label over a hatch
 MAPS = ["schedule", "chunks", "ratio", "weight_share"]
-HELD = ["schedule", "chunks", "activation_bytes"]
+HELD = ["schedule", "chunks", "activation_bytes", "stages", "micro_batches", "gpu"]
 NAMES = [f"{count} stages" for count in STAGES]
 OTHERS = [f"p{count}" for count in STAGES]  # a column for each curve
 
@@ -79,6 +87,7 @@ class BubbleMap(Widget):
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
 
+    on_phone = "schedule"
     presets = {
         "16 stages, 64 micro-batches": {},
         "As many micro-batches as stages": {"micro_batches": 16},
@@ -95,7 +104,7 @@ class BubbleMap(Widget):
     assumptions = (
         "Equal stages, messages that take no time, the schedules' closed forms; a curve begins where a "
         "schedule has enough micro-batches for them. Grey dots: four micro-batches for each stage. "
-        "Activations alone, on a logarithmic scale; the state comes on top. By default they are those of "
+        "Activations alone; the state comes on top. By default they are those of "
         "Llama 3.1 405B on one of eight tensor-parallel ranks, 8,192 tokens, nothing recomputed. DualPipe "
         "also holds its weights twice."
     )
@@ -115,7 +124,7 @@ class BubbleMap(Widget):
             "the bubble, a curve for each number of stages", ("bubbles", "curves", "curve", "names", "fours")
         ),
         "memories": Light(
-            "the activations that the first stage holds", ("memories", "loads", "load", "limit")
+            "the activations that the first stage holds", ("memories", "load", "beside_it", "limit")
         ),
     }
 
@@ -158,24 +167,31 @@ class BubbleMap(Widget):
         """The bubble along a curve, which begins with the fewest micro-batches."""
         return self.bubble(stages, self.from_least(stages, CURVE))
 
-    def height_at(self, stages):
-        """The memory along it, on a scale on which a doubling is one."""
-        return fig.doublings(self.held_bytes(stages, self.from_least(stages, CURVE)))
+    def is_usual(self):
+        return self.schedule.order == USUAL.order
 
-    def lowest(self):
-        """The memory's scale begins below the smallest of all curves and what the GPU has."""
-        p = STAGES[-1] * 1.0
-        least = self.held_bytes(p, self.from_least(p, MICRO_BATCHES[0]))
-        return fig.doublings(np.minimum(least, self.usable_bytes())) - 1.5
+    def rivals_bytes(self, micro_batches):
+        """What the first stage would hold under the schedule drawn beside: 1F1B, or GPipe beside 1F1B."""
+        of = (self.stages, micro_batches, 1.0, self.activation_bytes)
+        usual, its_rival = (pipeline.first_stage_bytes(*of, plan) for plan in (USUAL, ITS_RIVAL))
+        return np.where(self.is_usual(), its_rival, usual)
 
-    def highest(self):
-        """The upper end of the memory axis, above what the GPU has and above the highest curve, which is that
-        of the fewest or of the most stages."""
-        few, many = (self.held_bytes(p, MICRO_BATCHES[-1]) for p in (STAGES[0], STAGES[-1]))
-        return fig.doublings(np.maximum(np.maximum(few, many), self.usable_bytes())) + 1.5
+    def rival(self):
+        return choose(self.is_usual(), ITS_RIVAL.name, USUAL.name)
+
+    def view_bytes(self):
+        """The upper end of the memory's axis: above what the GPU has and what the first stage holds."""
+        held = self.held_bytes(self.stages, self.from_least(self.stages, self.micro_batches))
+        return fig.fitting_view(np.maximum(held, self.usable_bytes()), VIEWS_BYTES, headroom=1.25)
 
     def ranges(self):
-        return {"held": panels.range_of(self.lowest(), self.highest(), BELOW)}
+        return {"held": panels.range_of(0.0, self.view_bytes(), BELOW)}
+
+    def in_view(self, micro_batches, held):
+        """A curve of memory up to where it leaves the panel."""
+        inside = held <= self.view_bytes()
+        x, y = (np.max(np.where(inside, each, 0.0)) for each in (micro_batches, held))
+        return {"x": np.minimum(micro_batches, np.maximum(x, micro_batches[0])), "y": np.minimum(held, y)}
 
     def places(self):
         return {f"{name}_x": self.from_least(p * 1.0, CURVE) for name, p in zip(OTHERS, STAGES)}
@@ -188,17 +204,29 @@ class BubbleMap(Widget):
     def curves(self):
         return self.places() | {f"{name}_y": self.share_at(p * 1.0) for name, p in zip(OTHERS, STAGES)}
 
-    @part(*HELD, shown=False)
-    def loads(self):
-        return self.places() | {f"{name}_y": self.height_at(p * 1.0) for name, p in zip(OTHERS, STAGES)}
-
     @part(*MAPS, "stages", shown=False)
     def curve(self):
         return {"x": self.from_least(self.stages, CURVE), "y": self.share_at(self.stages)}
 
-    @part(*HELD, "stages", shown=False)
+    @part(*HELD, shown=False)
     def load(self):
-        return {"x": self.from_least(self.stages, CURVE), "y": self.height_at(self.stages)}
+        at = self.from_least(self.stages, CURVE)
+        return self.in_view(at, self.held_bytes(self.stages, at))
+
+    @part(*HELD, shown=False)
+    def beside_it(self):
+        return self.in_view(CURVE, self.rivals_bytes(CURVE))
+
+    @part(*HELD, shown=False)
+    def rivals_name(self):
+        """The other schedule's name, where its curve ends or leaves the panel."""
+        curve = self.beside_it()
+        at = self.across(curve["x"][-1]), self.up(curve["y"][-1])
+        taken = beside.together(self.own_point(), self.words_held("wide")[1], self.ceiling(), self.scale())
+        places = {}
+        for width in ("wide", "narrow"):
+            places |= beside.spot(*at, RIVAL_PX, SPOTS, INSIDE, taken, of=width)[0]
+        return {"x": curve["x"][-1], "y": curve["y"][-1], "text": self.rival(), **places}
 
     @part(*MAPS)
     def bubbles(self):
@@ -212,20 +240,29 @@ class BubbleMap(Widget):
 
     @part(*HELD)
     def memories(self):
-        held = self.held_bytes(P, M)
+        """Stops on the two curves: first those of the schedule, then those of its rival."""
+        held, other = self.held_bytes(self.stages, STOPS), self.rivals_bytes(STOPS)
+        bytes_ = np.append(held, other)
+        x = np.append(self.seen(self.stages, STOPS), STOPS)
         return {
-            "stages": P,
-            "micro_batches": M,
-            "x": self.seen(P, M),
-            "y": fig.doublings(held),
-            "held_bytes": held,
+            "micro_batches": np.append(STOPS, STOPS),
+            "x": np.where(bytes_ <= self.view_bytes(), x, GONE),
+            "y": bytes_,
+            "held_bytes": bytes_,
         }
 
     @hint("memories")
     def about_memories(self):
-        held, known = self.held_bytes(P, M), self.enough(P, M)
-        words = "of activations on the first stage"
-        return [choose(known[i], f"{CELLS[i]}: {show(held[i], 'bytes')} {words}", "") for i in range(P.size)]
+        held, known = self.held_bytes(self.stages, STOPS), self.enough(self.stages, STOPS)
+        other = self.rivals_bytes(STOPS)
+        of = f"{show(self.stages, 'count')} stages"
+        said = [
+            choose(known[i], f"{self.schedule.name}, {of}, {AT[i]}: {show(held[i], 'bytes')} {OF_IT}", "")
+            for i in range(STOPS.size)
+        ]
+        return said + [
+            f"{self.rival()}, {of}, {AT[i]}: {show(other[i], 'bytes')} {OF_IT}" for i in range(STOPS.size)
+        ]
 
     @part("schedule", *MAPS[1:], shown=False)
     def names(self):
@@ -246,7 +283,7 @@ class BubbleMap(Widget):
         p = np.array(STAGES) * 1.0
         return {"x": FOUR * p, "y": self.bubble(p, FOUR * p)}
 
-    @part(*MAPS, "activation_bytes", "stages", "micro_batches", shown=False)
+    @part(*MAPS, "activation_bytes", "stages", "micro_batches", "gpu", shown=False)
     def chosen(self):
         at = self.stages, self.micro_batches
         near = self.micro_batches > MICRO_BATCHES[-3]  # the right edge
@@ -255,28 +292,55 @@ class BubbleMap(Widget):
             "x": self.seen(*at),
             "y": self.bubble(*at),
             "foot": 0.0,
-            "held": fig.doublings(self.held_bytes(*at)),
+            "held": self.held_bytes(*at),
             "share": f"{show(self.bubble(*at), 'percent', 2)} idle",
             "amount": show(self.held_bytes(*at), "bytes"),
             "align": choose(near, "right", "left"),
             "off": np.where(near, -9.0, 9.0),
             "up": np.where(crowded, -26.0, -11.0),
-            "under": 14.0,
+            **self.words_held("wide")[0],
+            **self.words_held("narrow")[0],
         }
 
-    @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
-    def ticks(self):
-        """The lower panel's scale, between its floor and what the GPU has."""
-        places = fig.doublings(TICKS_BYTES)
-        seen = (places > self.lowest() + 1.0) & (places < fig.doublings(self.usable_bytes()) - 1.0)
-        return {"y": places, "text": panels.only(seen, TICK_NAMES)}
+    def across(self, micro_batches):
+        """Where so many micro-batches lie, as a share of the frame."""
+        return fig.share_of_decades(micro_batches, *X_RANGE)
 
-    @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
+    def up(self, held):
+        """Where so many bytes lie, as a share of the frame."""
+        return fig.between(*BELOW, held / self.view_bytes())
+
+    def own_point(self):
+        held = self.held_bytes(self.stages, self.micro_batches)
+        return beside.marks(self.across(self.micro_batches), self.up(held), 11.0)
+
+    def ceiling(self):
+        """What the line of what the GPU has takes of the picture."""
+        return beside.Boxes(0.0, self.up(self.usable_bytes()), 0.0, 1000.0, -1.0, 1.0)
+
+    def scale(self):
+        """What the names of the memory's ticks take."""
+        return beside.words(0.0, self.up(self.view_bytes() * THIRDS), TICK_PX, beside.LEFT, 4.0, TICK_UP)
+
+    def words_held(self, width):
+        """Where the bytes of the chosen point stand, off the line of the ceiling and inside the panel."""
+        at = self.across(self.micro_batches), self.up(self.held_bytes(self.stages, self.micro_batches))
+        axis = beside.Boxes(0.0, BELOW[0], 0.0, 1000.0, -20.0, 0.0)
+        title = beside.Boxes(0.0, BELOW[1], 0.0, 1000.0, 0.0, 30.0)
+        taken = beside.together(self.ceiling(), axis, title)
+        return beside.spot(*at, AMOUNT_PX, SPOTS, INSIDE, taken, of=width)
+
+    @part(*HELD, shown=False)
+    def ticks(self):
+        """The lower panel's scale, from zero."""
+        at = self.view_bytes() * THIRDS
+        return {"y": at, "text": ["0", *(show(at[i], "bytes") for i in (1, 2))]}
+
+    @part(*HELD, shown=False)
     def limit(self):
-        at = fig.doublings(self.usable_bytes())
         return {
-            "y": at,
-            "top": self.highest(),
+            "y": self.usable_bytes(),
+            "top": self.view_bytes(),
             "text": f"{self.gpu.name}: {usable(self.usable_bytes())}",
             "short": usable(self.usable_bytes()),
             "title": f"idle share of a step, {self.schedule.name}",
@@ -285,7 +349,7 @@ class BubbleMap(Widget):
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot(X_RANGE, Y_RANGE, height=500, x_log=True, x_title="micro-batches m")
+        p = fig.plot(X_RANGE, Y_RANGE, height=530, x_log=True, x_title="micro-batches m")
         fig.second_scale(p, "held")
         below = {"y_range_name": "held"}
         fig.ticks(p.xaxis[0], MICRO_BATCHES, "count")
@@ -301,41 +365,33 @@ class BubbleMap(Widget):
             p.line(
                 f"{name}_x", f"{name}_y", source=sources["curves"], line_color=color["axis"], line_width=1.2
             )
-            p.line(
-                f"{name}_x",
-                f"{name}_y",
-                source=sources["loads"],
-                line_color=color["hbm"],
-                line_alpha=0.55,
-                **below,
-            )
+        ticks = sources["ticks"]
+        p.segment(left, "y", right, "y", source=ticks, line_color=color["grid"], **below)
+        other = {"line_color": color["hbm"], "line_width": 1.6, "line_dash": [6, 4]}
+        p.line("x", "y", source=sources["beside_it"], **other, **below)
         p.segment(left, "y", right, "y", source=limit, line_color=color["over"], line_width=1.5, **below)
         p.line("x", "y", source=sources["curve"], line_color=color["ink"], line_width=3)
         p.line("x", "y", source=sources["load"], line_color=color["hbm"], line_width=3, **below)
         p.scatter("x", "y", source=sources["fours"], size=6, fill_color=color["ink-soft"], line_color=None)
         chosen = sources["chosen"]
         p.segment("x", "foot", "x", "y", source=chosen, line_color=color["ink"], line_dash=[2, 3])
-        for y, hue, text, down, ground, where in (
-            ("y", "ink", "share", "up", THIN, {}),
-            ("held", "hbm", "amount", "under", OPAQUE, below),
-        ):
-            p.scatter(
-                "x",
-                y,
-                source=chosen,
-                size=11,
-                fill_color=color[hue],
-                line_color=color["panel"],
-                line_width=1.5,
-                **where,
+        for y, hue, where in (("y", "ink", {}), ("held", "hbm", below)):
+            dot = {"fill_color": color[hue], "line_color": color["panel"], "line_width": 1.5}
+            p.scatter("x", y, source=chosen, size=11, **dot, **where)
+        share = {"text_align": "align", "x_offset": "off", "y_offset": "up"} | fig.BOLD | THIN
+        p.text("x", "y", text="share", source=chosen, **share)
+        for width in ("wide", "narrow"):
+            placed = beside.placed(width) | OPAQUE
+            fig.only(
+                width,
+                p.text("x", "held", text="amount", source=chosen, **placed, **fig.BOLD, **below),
+                p.text("x", "y", text="text", source=sources["rivals_name"], **placed, **fig.LABEL, **below),
             )
-            beside = {"text_align": "align", "x_offset": "off", "y_offset": down}
-            p.text("x", y, text=text, source=chosen, **beside, **fig.BOLD | ground, **where)
         fig.stops(p, sources["bubbles"])
         p.scatter("x", "y", source=sources["memories"], size=1, fill_alpha=0, line_alpha=0, **below)
         for width, text in (("wide", "text"), ("narrow", "number")):
-            beside = {"text_align": "right", "x_offset": -5}
-            fig.only(width, p.text("x", "y", text=text, source=sources["names"], **beside, **fig.LABEL))
+            before = {"text_align": "right", "x_offset": -5}
+            fig.only(width, p.text("x", "y", text=text, source=sources["names"], **before, **fig.LABEL))
         for width, text in (("wide", "title"), ("narrow", "narrow")):  # on a phone p stands at no curve
             fig.only(width, p.text(left, 1.2, text=text, source=limit, x_offset=4, **fig.BOLD))
         p.text(
@@ -345,8 +401,9 @@ class BubbleMap(Widget):
             x_offset=4,
             **fig.BOLD | {"text_color": color["hbm"]},
         )
-        ticks = {"text": "text", "source": sources["ticks"], "x_offset": 4} | fig.LABEL
-        fig.only("wide", p.text(left, "y", **ticks, **below))
+        p.text(
+            left, "y", text="text", source=ticks, x_offset=4, y_offset=TICK_UP, **fig.LABEL | OPAQUE, **below
+        )
         words = fig.TEXT | {"text_color": color["over"]}
         for width, text in (("wide", "text"), ("narrow", "short")):
             named = p.text(right, TITLE, text=text, source=limit, text_align="right", x_offset=-4, **words)

@@ -152,6 +152,7 @@ class PipelineTimeline(Widget):
     own = tuple(NOT_OWN)
     given = {"own": own}  # a reader's schedule, as pipeline_orders.own_order reads it
 
+    on_phone = "schedule"
     presets = {
         "4 stages, 8 micro-batches": {},
         "The same, GPipe": {"schedule": "gpipe"},

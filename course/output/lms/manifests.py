@@ -7,7 +7,7 @@ import xml.etree.ElementTree as etree
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from course import lessons
+from course import lessons, settings
 from course.lessons import Lesson
 from course.output import book
 
@@ -67,7 +67,7 @@ def parts() -> list[Part]:
 
 def home() -> str:
     """The beginning of the course's identifiers: its public address, if the build was given one."""
-    return book.public_home() or "urn:system-ml:"
+    return settings.public_home() or "urn:system-ml:"
 
 
 def written(root: etree.Element) -> str:
@@ -154,7 +154,7 @@ def _any_order(parent: etree.Element, edition: Edition) -> None:
 # -- cmi5 --------------------------------------------------------------------------------------
 def cmi5() -> str:
     """cmi5.xml: a block for each part, an assignable unit for each lesson."""
-    about = book.settings()["site_description"]
+    about = settings.of("site_description")
     root = etree.Element("courseStructure", xmlns=CMI5)
     _said(_below(root, "course", id=f"{home()}course"), COURSE, about)
     for number, part in enumerate(parts(), 1):

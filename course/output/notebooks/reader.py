@@ -1,6 +1,6 @@
 """The functions that the cells of a lesson's notebook call: they check exercises and predictions.
-``%%puzzle`` judges a cell as the page judges the same lines, so a kernel needs no Triton. ``%%needs`` runs a cell
-if everything that it needs is installed, and otherwise says what is missing.
+``%%puzzle`` judges a cell as the page judges the same lines, so a kernel needs no Triton. ``%%needs`` runs a
+cell if everything that it needs is installed, and otherwise says what is missing.
 
 The right answers are in the notebook as well, packed so that nobody reads them by accident.
 """
@@ -48,7 +48,7 @@ class Page(NamedTuple):
 
 
 def read(packed: str) -> Page:
-    """The two functions for a notebook with these packed answers; also registers ``%%puzzle`` and ``%%needs``."""
+    """The two functions for a notebook with these packed answers; registers ``%%puzzle`` and ``%%needs``."""
     answers = unpack(packed)
     shell: Any = get_ipython()
     if shell:

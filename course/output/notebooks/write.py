@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 import nbformat
 from nbformat import v4
 
-from course import html_tree, in_wheel, lessons
+from course import html_tree, in_wheel, lessons, settings
 from course.html_tree import Element, classes
 from course.lessons import Lesson
 from course.output import book
@@ -68,7 +68,7 @@ numbers = load("{page}")
 
 def repository() -> str:
     """OWNER/NAME of the course's public repository on GitHub, if the build was given one (REPOSITORY)."""
-    return book.settings()["extra"].get("repository") or ""
+    return settings.of("extra").get("repository") or ""
 
 
 def files(site: Path) -> dict[str, str]:
@@ -102,7 +102,7 @@ def _kept(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> str:
     texts = [
         (snippets.ROOT / name).read_text(encoding="utf-8") for name in snippets.QUOTED.findall(lesson.text)
     ]
-    made_of = digest(html, json.dumps(places), book.public_home(), repository(), *texts)
+    made_of = digest(html, json.dumps(places), settings.public_home(), repository(), *texts)
     make = lambda: notebook(lesson, html, places).encode()
     return kept(f"notebook.{made_of}", make, (__name__,)).decode()
 
@@ -179,7 +179,7 @@ class _Page:
         parts = urlsplit(where)
         name = parts.path.strip("/")
         if name not in self.places or parts.query:
-            return book.public_home() and book.public_home() + where.removeprefix(HERE)
+            return settings.public_home() and settings.public_home() + where.removeprefix(HERE)
         under = self.places[name].get(parts.fragment, "")
         if name == self.lesson.name:
             return f"#{under}" if under else ""

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from course import html_tree, lessons
+from course import html_tree, lessons, settings
 from course.html_tree import Element
 from course.lessons import Lesson
 from course.output import book
@@ -60,7 +60,7 @@ def page(html: str, lesson: Lesson) -> str:
     widgets = chain(*(module.depends_on(all_widgets()[slug]) for slug in shown))
     part = next(title for title, names in book.parts() if lesson.name in names)
     template = (TEMPLATES / "slides.html").read_text(encoding="utf-8")
-    name = f"slides.{digest(article, description, part, book.public_home(), template)}"
+    name = f"slides.{digest(article, description, part, settings.public_home(), template)}"
 
     def made() -> bytes:
         slides = of_lesson(lesson, prepared(html_tree.parse(article), lesson), part.split(" · ")[0])
@@ -70,7 +70,7 @@ def page(html: str, lesson: Lesson) -> str:
 
 
 def _written(lesson: Lesson, slides: list[Slide], description: str) -> str:
-    home = book.public_home()
+    home = settings.public_home()
     return _template().render(
         title=f"Slides: {lesson.title}",
         description=f"Slides for a class. {description}",

@@ -73,6 +73,7 @@ FIELDS = {
     "account-for-loss-in-pipeline-split": Field("loss_counts", FLAG),
     "sequence-parallel": Field("sequence_parallel", FLAG),
     "use-distributed-optimizer": Field("distributed", FLAG),
+    "overlapped-distributed-optimizer": Field("parted", FLAG),
     "use-megatron-fsdp": Field("fsdp", FLAG),
     "use-custom-fsdp": Field("fsdp", FLAG),
     "use-torch-fsdp2": Field("fsdp2", FLAG),
@@ -136,4 +137,6 @@ CAN = Ability(
     cuts_contexts=True,
     rounds=FULL,
     row_tokens=1,
+    some_layers=True,
+    one_kind=True,
 )

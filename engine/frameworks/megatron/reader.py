@@ -163,7 +163,12 @@ def is_emerging(d: Draft) -> bool:
 
 def recipe(d: Draft) -> tuple[str, Recipe]:
     """The format of the products and the bytes of the training state. With --bf16 gradients are summed in
-    fp32 unless --grad-reduce-in-bf16 is given (validate_args)."""
+    fp32 unless --grad-reduce-in-bf16 is given (validate_args).
+
+    Megatron-LLaMA's overlapped optimizer keeps of all but the weights a data rank's part alone: a sum of the
+    gradients and those that have just been received, and beside the fp32 copy one in 16 bits, from which
+    weights are gathered (alibaba/Megatron-LLaMA megatron/optimizer/overlapped_dist_optimizer.py). Leaves out
+    its buckets, of which two are filled at a time."""
     half, narrow = bool(d.given("fp16")), bool(d.given("bf16"))
     if half and narrow:
         d.refuse("AssertionError: assert not args.bf16", "bf16")
@@ -191,6 +196,14 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
             master_bytes=WIDTHS.get(d.given("master_dtype") or "fp32", 4.0),
             momentum_bytes=WIDTHS.get(d.given("momentum_dtype") or "fp32", 4.0),
             variance_bytes=WIDTHS.get(d.given("variance_dtype") or "fp32", 4.0),
+        )
+    if d.given("parted"):
+        found = replace(
+            found,
+            key=f"{found.key}+parted",
+            gradient_bytes=2.0 * found.gradient_bytes,
+            gradient_sum_bytes=found.gradient_bytes,
+            master_bytes=found.master_bytes + found.weight_bytes,
         )
     chosen = d.given("optimizer") or "adam"
     if chosen == "sgd":
@@ -257,6 +270,8 @@ def stage(d: Draft) -> int:
     if d.given("fsdp"):
         known = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
         return known.get(strategy or "no_shard", 0)
+    if d.given("parted"):
+        return 2
     return 1 if d.given("distributed") or d.given("optimizer") == "dist_muon" else 0
 
 
@@ -293,7 +308,7 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
             return 1
         return layers // pp // each
     if text:
-        parts = _parts(text)
+        parts = chunk_layers(text)
         stages = len(parts)
         if not _is_even(parts, pp, layers):
             d.assume("layers of each stage", "even", "the layout's own split is not modelled")
@@ -311,7 +326,7 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
 MOST_PARTS = 10_000  # more chunks than any pipeline has
 
 
-def _parts(text: str) -> list[int]:
+def chunk_layers(text: str) -> list[int]:
     """The layers of each chunk of a layout string: bars part them, and x*n or (…)*n repeats something."""
     found = [0]
     _walk(found, text, 1)
@@ -406,6 +421,7 @@ def meant(d: Draft, shape: Model, gpus: int) -> Meant:
         loss="fused" if fused else "plain",
         saves_fp8=precision == "fp8",  # Transformer Engine's
         orthogonal=tensor_mode(d),
+        flat_buffers=old,
     )
     job = Job(batch, seq, state, by, mtp=d.given("mtp") or 0)
     d.given("overlap_gather")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engine.step.cases import ExportedRun
 
 ZERO_3 = 3.0
+# what validate_args asks for under tensor and context parallelism on Hopper and before
+CONNECTIONS = "export CUDA_DEVICE_MAX_CONNECTIONS=1"
 
 
 def written(run: ExportedRun, words: Any = Words) -> str:
@@ -51,7 +53,8 @@ def written(run: ExportedRun, words: Any = Words) -> str:
         if line.when is not False:
             text = f"  --{line.key}\n" if line.value is None else f"  --{line.key} {line.value}\n"
             lines.append(given(line, text, words))
-    return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
+    first = words.choose((run.tp * run.cp > 1) & (run.zero < 2), f"{CONNECTIONS}\n", "")
+    return f"{first}ARGS=(\n{''.join(map(str, lines))})\n"
 
 
 def lost(run: ExportedRun, words: Any) -> list:

@@ -95,6 +95,7 @@ class Choice(NamedTuple):
     user: Real  # of each dot: tokens a second for each user …
     per_gpu: Real  # … and for each GPU
     within: Real  # whether it keeps both limits
+    least: Real  # whether it has as few replicas as keep up with the load
     frontier: Real  # for each speed of PER_USER, the most tokens per second and GPU within the limits
 
 
@@ -225,6 +226,7 @@ def arranged(
     user: list[float],
     per_gpu: list[float],
     within: list[float],
+    leasts: list[float],
 ) -> dict[str, Any]:
     """The outputs of ``choice``, made from what is known about each plan that has room, about the cheapest of
     each kind (``at``, and what it is bound by), and about each dot."""
@@ -276,6 +278,7 @@ def arranged(
         "user": user,
         "per_gpu": per_gpu,
         "within": within,
+        "least": leasts,
         "frontier": frontier_of(user, per_gpu, within),
     }
 
@@ -342,7 +345,7 @@ def _choice(
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
         none = [-1] * KINDS
-        return arranged([], [], [], none, none, [], [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
+        return arranged([], [], [], none, none, [], [], [], [], share, 1.0, [], [], [], [])  # type: ignore[misc]
     plans = Plans(*(column[places] for column in PLANS))
     each = np.array(EACH)[places]
     twice = Plans(*(np.concatenate([column, column]) for column in plans))
@@ -352,6 +355,7 @@ def _choice(
     kind = np.repeat(ups, len(SPARE))
     units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
     fresh = np.array([i % len(SPARE) == 0 or units[i] > units[i - 1] for i in range(len(units))], dtype=bool)
+    firsts = (np.arange(len(units)) % len(SPARE) == 0)[fresh]
     kind, units = kind[fresh], units[fresh]
     at_fewest, idle, dots = forms.judge_all(
         [
@@ -377,6 +381,7 @@ def _choice(
         (1.0 / dots.token_s).tolist(),
         (load.per_s * forms.ask.answer / (units * each[kind])).tolist(),
         np.where(dots.within(share), 1.0, 0.0).tolist(),
+        np.where(firsts, 1.0, 0.0).tolist(),
     )
 
 
@@ -397,6 +402,7 @@ def _choice(
     user=MOST,
     per_gpu=MOST,
     within=MOST,
+    least=MOST,
     frontier=len(PER_USER),
 )
 def choice(
@@ -439,7 +445,7 @@ def choice(
     able = [capacity[i] > needs and starts[i] >= 0 for i in range(len(DEGREES))]
     plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
     kind_pause = []
-    user, per_gpu, within = [], [], []
+    user, per_gpu, within, leasts = [], [], [], []
     for p in range(COUNT):
         if not (able[int(TABLE[p])] and able[int(FRONT[p])]):
             continue
@@ -464,6 +470,7 @@ def choice(
                 user.append(1.0 / dot.token_s)
                 per_gpu.append(per_s * ask.answer / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
+                leasts.append(1.0 if before == 0.0 else 0.0)
                 before = units
     firsts, bound = cheapest_of(plans, fewest, sure), []
     for i in firsts:
@@ -483,6 +490,7 @@ def choice(
         user,
         per_gpu,
         within,
+        leasts,
     )
 
 

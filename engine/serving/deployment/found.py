@@ -118,8 +118,10 @@ class Deployment(printing.Printed):
 
     @property
     def band_dollars_per_million(self) -> tuple[float, float]:
-        """80 % band of the dollars for 10⁶ tokens (``band_gpus``)."""
-        return tuple(self.dollars_per_million * gpus / self.gpus for gpus in self.band_gpus)  # type: ignore[return-value]
+        """80 % band of the dollars for 10⁶ tokens (``band_gpus``, of which nobody can rent a part)."""
+        low, high = self.band_gpus
+        of_one = self.dollars_per_million / self.gpus
+        return of_one * math.ceil(low), of_one * math.ceil(high)
 
     @property
     def sure(self) -> bool:

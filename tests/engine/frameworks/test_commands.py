@@ -2,8 +2,10 @@
 deployment."""
 
 import itertools
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.frameworks.registry import servers as programs
 from engine.frameworks.servers import command
+from engine.frameworks.trtllm import IN_FP8
 from engine.launch import reading as readings
 from engine.launch.commands import commands
 from engine.launch.verdict import check_launch
@@ -75,10 +78,14 @@ def planned_of(model: str, weights: str) -> Deployment:
     )
 
 
+OF_A_SHELL = ("#", "for ", "done", "wait", "if ", "fi")
+OF_A_PROCESS = re.compile(r"(CUDA_VISIBLE_DEVICES|VLLM_NIXL_SIDE_CHANNEL_PORT)=(\$\(\([^)]*\)\)|[^\s$])+\s+")
+
+
 def lines(text: str) -> list[str]:
-    """The commands, each on one line."""
-    whole = text.replace("\\\n", " ")
-    return [line for line in whole.splitlines() if line and not line.startswith("#")]
+    """The commands, each on one line, without what lets several run beside each other."""
+    whole = [OF_A_PROCESS.sub("", line).strip() for line in text.replace("\\\n", " ").splitlines()]
+    return [line.removesuffix(" &") for line in whole if line and not line.startswith(OF_A_SHELL)]
 
 
 def pools(of: Deployment) -> list[tuple[int, Replica]]:
@@ -95,7 +102,9 @@ def servers(text: str, program: str) -> list[str]:
     if program != "dynamo":
         return found
     assert found[0].startswith("python -m dynamo.frontend --router-mode ")
-    worker = r"python -m dynamo\.vllm --model (\S+)(?: --disaggregation-mode \w+)?"
+    worker = (
+        r"python -m dynamo\.vllm --model (\S+)(?: --disaggregation-mode \w+)?(?: --discovery-backend file)?"
+    )
     assert all(re.match(worker, line) for line in found[1:])
     return [re.sub(worker, r"vllm serve \1", line) for line in found[1:]]
 
@@ -118,13 +127,13 @@ def test_every_known_flag_can_be_written():
     for program, known in KNOWN.items():
         text = ""
         for prefill, weights, share, replica in itertools.product(
-            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(1, 1, 32))
+            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(2), Replica(1, 1, 32))
         ):
             if prefill or replica.dp == 1:
                 text += commands(
                     Deployment(
                         *(
-                            "deepseek-v3",
+                            "qwen3-235b-a22b",
                             "h100-sxm",
                             replica,
                             3,
@@ -144,19 +153,28 @@ def test_every_known_flag_can_be_written():
         assert not [flag for flag in known["flags"] if f"{flag} " not in f"{text} ".replace("\n", " ")]
 
 
+def stored(of: Deployment, program: str) -> str:
+    """The name of a checkpoint, where the public one is in another format."""
+    named = {"int4": "AWQ", "fp8": "FP8" if program == "trtllm" else ""}.get(of.weights, "")
+    return f"{catalog.model(of.model).checkpoint}-{named}" if named else ""
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @given(planned())
 @settings(max_examples=120, deadline=None)
 def test_what_is_read_back_is_the_same_deployment(program, of):
     """All that a program has flags for. TensorRT-LLM and Dynamo start replicas one by one, and the first has
     no flag for the format of the cache: a comment says how many, and which."""
-    text = commands(of, program)
+    text = commands(of, program, stored(of, program))
     started = servers(text, program)
     assert len(started) == len(pools(of))
     for line, (replicas, one) in zip(started, pools(of)):
         reading = readings.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
+        here = min(replicas, max(1, 8 // one.gpus))
+        nodes = -(-replicas // here)
+        assert (f"# on each of {nodes} nodes of 8 GPUs" in text) == (nodes > 1) or len(started) > 1
         assert (
             launch.framework == ("vllm" if program == "dynamo" else program)
             and launch.model.key == of.model
@@ -165,9 +183,7 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
         assert (server.pp, server.chunk, server.longest) == (one.pp, of.chunk, of.longest)
         assert (server.weight_precision or "bf16") == of.weights
         if program == "trtllm" or program == "dynamo" or one.dp > 1:
-            count = (
-                f"{replicas} times, on {one.gpus} GPUs each" if replicas > 1 else f"once, on {one.gpus} GPUs,"
-            )
+            count = f"{here} times, on {one.gpus} GPUs each" if here > 1 else f"once, on {one.gpus} GPUs,"
             assert f"# {count}" in text and server.replicas == 1
         if program == "trtllm":
             assert (server.requests, server.tp) == (of.largest_batch, one.tp * one.dp)
@@ -178,9 +194,9 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
         if program == "dynamo" or one.dp > 1:
             each, together = server.requests // one.pp, one.gpus
         else:
-            assert server.replicas == replicas
-            each = server.requests // one.pp // (replicas if program == "sglang" else 1)
-            together = replicas * one.gpus
+            assert server.replicas == here
+            each = server.requests // one.pp // (here if program == "sglang" else 1)
+            together = here * one.gpus
         assert (each, launch.gpus) == (of.largest_batch, together)
 
 
@@ -193,22 +209,60 @@ def test_what_has_no_flag_is_a_comment(of):
         assert ("drafted tokens" in words) == (of.drafts is not None)
         assert ("4 bits" in words) == (of.weights == "int4")
         assert not of.apart or "router" in words or "disaggregated" in words or program == "dynamo"
-        assert ("etcd" in words) == (program == "dynamo")
+        assert ("etcd" in words) == (program == "dynamo" and of.gpus > 8)
 
 
 @given(planned())
 @settings(max_examples=60, deadline=None)
-def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be_one(of):
+def test_the_checkpoint_is_one_that_there_is_and_chats(of):
     model = catalog.model(of.model)
+    public = model.chat or model.checkpoint
     for program in PROGRAMS:
         text = commands(of, program)
-        assert re.search(rf"(serve|--model|--model-path) {model.checkpoint}(-FP8|-AWQ)? ", text)
-        assert (f"# {model.checkpoint} is gated: ask for access" in text) == (model.access == "gated")
+        name = re.search(r"(serve|--model|--model-path) (\S+)", " ".join(servers(text, program))).group(2)
+        if of.weights == "int4" or (program == "trtllm" and of.weights == "fp8"):
+            assert name == '"${CHECKPOINT:?name' or name in IN_FP8[public].values()
+        else:
+            assert name == public
+        assert (f"# {public} is gated: ask for access" in text) == (model.access == "gated")
         assert "name your checkpoint" not in text
         assert "is gated" not in commands(of, program, "mine/model")
-        most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
-        warned = program in ("vllm", "sglang") and most > 8
-        assert (f"{most} GPUs by one command" in text) == warned
+
+
+@given(planned())
+@settings(max_examples=60, deadline=None)
+def test_no_two_processes_of_a_node_share_a_port_or_a_gpu(of):
+    """Bash itself says what each process gets: the programs are replaced by one that prints it."""
+    for program in PROGRAMS:
+        text = commands(of, program, "mine/model")
+        for pool in ("prefill", "decode"):
+            told = processes(text, pool)
+            gpus = [gpu for devices, _ in told for gpu in devices.split(",") if devices]
+            ports = [port for _, port in told if port]
+            assert len(set(gpus)) == len(gpus) and len(set(ports)) == len(ports)
+            assert all(0 <= int(gpu) < 8 for gpu in gpus)
+            started = "POOL" in text or len(told) > 1
+            assert not started or program == "dynamo" or len(ports) == len(told)
+
+
+def processes(text: str, pool: str) -> list[tuple[str, str]]:
+    """The GPUs and the port of each process that a script starts on a node of a pool."""
+    told = 'echo "START ${CUDA_VISIBLE_DEVICES:-} $*"'
+    fakes = "".join(f"{name}() {{ {told}; }}\n" for name in ("vllm", "python", "trtllm-serve"))
+    done = subprocess.run(
+        ["bash", "-c", fakes + text],
+        env={"POOL": pool, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    found = []
+    for line in done.stdout.splitlines():
+        if "dynamo.frontend" not in line:
+            devices = re.match(r"START ([\d,]*) ", line).group(1)
+            port = re.search(r"--port (\d+)", line)
+            found.append((devices, port.group(1) if port else ""))
+    return found
 
 
 def test_a_line_of_a_command_has_100_columns_with_the_stroke_at_its_end():
@@ -230,8 +284,17 @@ def test_a_checkpoint_that_comes_in_4_bits_takes_no_flag_for_them():
     """vLLM reads MXFP4 from the checkpoint's own configuration; awq_marlin would be refused."""
     for program in PROGRAMS:
         text = commands(planned_of("gpt-oss-120b", "int4"), program)
-        assert "openai/gpt-oss-120b " in text and "MXFP4" in text
+        assert "openai/gpt-oss-120b " in text and "in 4 bits as it comes" in text
         assert "--quantization" not in text and "-AWQ" not in text
+
+
+def test_a_checkpoint_that_comes_in_8_bits_takes_no_flag_for_them_and_is_not_served_in_others():
+    for program in PROGRAMS:
+        text = commands(planned_of("deepseek-v3", "fp8"), program)
+        assert "deepseek-ai/DeepSeek-V3 " in text and "--quantization" not in text
+        assert "${CHECKPOINT:?name a checkpoint in 16 bits}" in commands(
+            planned_of("deepseek-v3", "bf16"), program
+        )
 
 
 def test_each_checkpoint_is_read_back_as_its_model():
@@ -240,6 +303,7 @@ def test_each_checkpoint_is_read_back_as_its_model():
     assert len(public) > 60 and all(model.access in ("", "gated") for model in models)
     for model in public:
         assert catalog.model_key(model.checkpoint) == model.key
+        assert not model.chat or catalog.model_key(model.chat) == model.key
         assert re.fullmatch(r"[\w-]+/[\w.-]+", model.checkpoint)
         if not model.counted_params:  # of those, nobody has looked it up
             assert (model.access == "gated") == model.checkpoint.startswith(
@@ -262,7 +326,7 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
         catalog.model("llama3-70b"), Machine.of("h100-sxm"), load, Limits(1.0, 0.05), top=1
     ).best
     for program in PROGRAMS:
-        for line in servers(commands(best, program), program):
+        for line in servers(commands(best, program, stored(best, program)), program):
             report = check_launch(line, gpu="h100-sxm")
             assert report.verdict == "fits", (program, report.verdict)
             assert report.launch.precision == best.weights

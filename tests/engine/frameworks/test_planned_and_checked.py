@@ -9,7 +9,7 @@ import pytest
 import engine
 from engine import catalog
 from engine.catalog import models
-from engine.frameworks import deepspeed, hugging_face
+from engine.frameworks import bridge_recipes, deepspeed, hugging_face
 from engine.frameworks.described import Launch
 from engine.frameworks.registry import frameworks
 from engine.launch import planned, reading, verdict
@@ -110,6 +110,47 @@ def test_a_plan_whose_model_the_arguments_cannot_say_says_so():
     found = engine.plan(NOT_SAID, "h800", Job(768, 2048), 256, top=1, framework=able_of("megatron"))
     one = Launch("megatron", found.best.model, 256, "bf16", job=found.best.job, layout=found.best.layout)
     assert "further norms" in texts("megatron", one)["train.sh"].split("--num-layers")[0]
+
+
+SEVERAL_KINDS = ("qwen3.5-27b", "deepseek-v4-flash", "kimi-linear-48b", "gemma4-31b", "nemotron-3-nano")
+
+
+@pytest.mark.parametrize("model", SEVERAL_KINDS)
+def test_no_framework_is_offered_a_model_whose_layers_its_settings_cannot_say(model):
+    """Megatron-LM's arguments and torchtitan's flavors say one kind of layer. Megatron-Bridge has some of the
+    others by name, and a recipe of that name is what is written."""
+    job, shape = Job(256, 4096), catalog.model(model)
+    for framework in ("megatron", *(("torchtitan",) if models.has_mixers(shape) else ())):
+        with pytest.raises(ValueError, match=r"layers that (Megatron|torchtitan)"):
+            engine.plan(model, "h100-sxm", job, 64, top=1, framework=framework)
+        assert not engine.Constraints(able=(frameworks()[framework].can,)).allows(shape, Layout(64, 2), job)
+    if model in bridge_recipes.OF_THE_LIBRARY:
+        found = engine.plan(model, "h100-sxm", job, 256, top=1, framework="bridge").best
+        one = Launch("bridge", found.model, 256, "bf16", job=found.job, layout=found.layout)
+        report = verdict.judged(reading.read(texts("bridge", one), 256).launch, "h100-sxm")
+        ours = {part: found.memory_bytes[part] for part in dict(report.parts)}
+        assert dict(report.parts) == pytest.approx(ours, rel=1e-12)
+    else:
+        with pytest.raises(ValueError, match="layers that Megatron-Bridge"):
+            engine.plan(model, "h100-sxm", job, 64, top=1, framework="bridge")
+
+
+def test_a_recipe_says_every_switch_that_the_library_s_own_would_set_otherwise():
+    """Those of the library recompute, fuse losses and share the optimizer's state unless told not to, and
+    take the model's length from that of the data."""
+    job = own_job("bridge", Job(64, 4096), "bf16")
+    one = Launch("bridge", catalog.model("qwen3-32b"), 64, "bf16", job=job, layout=Layout(64, 4, 2))
+    text = texts("bridge", one)["train.sh"]
+    said = dict(word.split("=") for word in text.split() if "=" in word)
+    assert text.startswith("python run_recipe.py --recipe qwen3_32b_pretrain_16gpu_h100_bf16_config ")
+    assert said["model.recompute_granularity"] == said["model.virtual_pipeline_model_parallel_size"] == "null"
+    assert said["model.cross_entropy_loss_fusion"] == "false"
+    assert said["ddp.use_distributed_optimizer"] == said["optimizer.use_distributed_optimizer"] == "true"
+    assert said["dataset.seq_length"] == "4096" and said["model.sequence_parallel"] == "true"
+    alone = texts("bridge", dataclasses.replace(one, layout=Layout(64, zero=0)))["train.sh"]
+    assert "model.sequence_parallel=false" in alone and "optimizer.use_distributed_optimizer=false" in alone
+    strange = dataclasses.replace(one, model=catalog.model("devstral-2-123b"))
+    assert "# the library has no recipe" in texts("bridge", strange)["train.sh"]
 
 
 def able_of(framework: str) -> str:

@@ -175,7 +175,7 @@ def test_ms_swift_s_grpo():
         "NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-72B-Instruct --train_type lora "
         "--use_vllm true --vllm_mode colocate --vllm_gpu_memory_utilization 0.55 "
         "--vllm_tensor_parallel_size 4 --max_length 2048 --max_completion_length 1024 "
-        "--deepspeed zero3_offload --offload_model true --sleep_level 1"
+        "--deepspeed zero3_offload --offload_model true --sleep_level 1 --move_model_batches 16"
     )
     report = check(line, None, "a100-80")
     assert set(roles(report)) == {"rollout"} and report.launch.leaves and report.launch.job.seq == 3072
@@ -185,3 +185,30 @@ def test_ms_swift_s_grpo():
     assert "reference" in roles(full)
     dpo = check("swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct", 1, "a100-80")
     assert dpo.verdict == verdict.UNKNOWN and "GRPO alone" in dpo.unmodelled[0].why
+
+
+def test_an_adapter_is_merged_where_all_weights_are_gathered():
+    """72.7 billion parameters are 145 GB in 16 bits on each GPU, whatever shards them: with eight A100 for
+    training and four for vLLM it runs out of memory in ``_move_model_to_vllm`` (a comment of March 2025 in
+    huggingface/trl pull request 3133). ms-swift gathers a sixteenth at a time if it is told to."""
+    seventy_two = parameters(catalog.model("qwen2.5-72b"))
+    trl = GRPO.replace("3B", "72B") + "use_vllm: true\nuse_peft: true\ngradient_checkpointing: true\n"
+    stage = '{"zero_optimization": {"stage": %d}}'
+    report = check({"grpo.yaml": trl, "ds.json": stage % 3}, 8, "a100-80")
+    assert report.verdict == "does not fit" and report.parts["gathered"] == 2 * seventy_two
+    assert report.parts["activations"] == 0.0
+    whole = check({"grpo.yaml": trl.replace("use_peft: true", ""), "ds.json": stage % 3}, 64, "a100-80")
+    two = check({"grpo.yaml": trl, "ds.json": stage % 2}, 8, "a100-80")
+    without = check({"grpo.yaml": trl.replace("use_vllm: true", ""), "ds.json": stage % 3}, 8, "a100-80")
+    assert [one.launch.handed for one in (report, whole, two, without)] == [1.0, 0.0, 0.0, 0.0]
+    assert without.verdict == "fits"
+    swift = (
+        "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-72B-Instruct --use_vllm true "
+        "--vllm_gpu_memory_utilization 0.4 --vllm_tensor_parallel_size 8 --sleep_level 1 --deepspeed zero3"
+    )
+    at_once, parted = (check(swift + more, None, "a100-80") for more in ("", " --move_model_batches 16"))
+    assert at_once.verdict == "does not fit" and parted.fits
+    held = parted.estimate.memory_bytes | {}
+    handing = beside.moments(parted.launch, parted.estimate.at, held).handing
+    assert handing["gathered"] == pytest.approx(2 * seventy_two / 16)
+    assert handing["rollout"] == pytest.approx(1e9 + 2 * seventy_two / 8)  # it sleeps, and wakes its weights

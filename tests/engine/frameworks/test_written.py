@@ -12,10 +12,13 @@ import engine
 from engine import catalog
 from engine.catalog.models import resized
 from engine.frameworks import deepspeed, registry, torchtitan
+from engine.frameworks.described import Launch
 from engine.frameworks.megatron import writer
+from engine.launch import planned
 from engine.mechanism import memory
 from engine.step import cases, planner
 from engine.step.cases import SCHEDULE_KEYS
+from engine.step.layout import Job, Layout
 from engine.validation import CASES
 
 DOCUMENTED = json.loads((CASES / "exports.json").read_text(encoding="utf-8"))
@@ -58,6 +61,7 @@ def run(name) -> cases.ExportedRun:
 
 def arguments(text: str) -> dict:
     """Flag -> value, or True."""
+    text = text.removeprefix("export CUDA_DEVICE_MAX_CONNECTIONS=1\n")
     assert text.startswith("ARGS=(\n") and text.endswith(")\n")
     found = {}
     for line in text.splitlines()[1:-1]:
@@ -278,7 +282,7 @@ def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
     held = [sum(part.count("t") for part in parts[stage::pp]) for stage in range(pp)]
     cut = here.stage_layers
     assert held == [cut.first, *[cut.full] * (pp - 2), cut.last] and sum(held) == layers
-    launch = f"torchrun pretrain_gpt.py {' '.join(text.split()[1:-1])}"
+    launch = f"torchrun pretrain_gpt.py {' '.join(text.split('ARGS=(')[1].split()[:-1])}"
     report = engine.check_launch(launch, "h100-sxm", here.tp * pp * here.cp * here.dp)
     assert report.estimate.layout.interleave == chunks and not report.launch.refused
     assert not [one for one in report.launch.assumed if "layers of each stage" in str(one)]
@@ -363,3 +367,24 @@ def test_torchtitan_s_float8_needs_a_converter_with_or_without_a_flavor(key):
     assert found["quantize"]["linear"]["float8"]["filter_fqns"] == ["output"]
     assert ("flavor" in found["model"]) == (key != "mixtral-8x7b")
     assert "converters" not in tomllib.loads(torchtitan.written(here._replace(fp8=0.0))).get("model", {})
+
+
+@pytest.mark.parametrize(
+    ("tp", "cp", "zero", "asked"), [(2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 1, 0), (2, 1, 3, 0)]
+)
+def test_megatron_gets_the_variable_that_it_asks_for_under_tensor_and_context_parallelism(
+    tp, cp, zero, asked
+):
+    """validate_args asserts CUDA_DEVICE_MAX_CONNECTIONS == 1 on Hopper and before, and that it is not 1 under
+    its FSDP."""
+    one = Layout(16, tp, 1, cp, zero=zero)
+    launch = Launch("megatron", catalog.model("llama3.1-8b"), 16, "bf16", job=Job(64, 4096), layout=one)
+    assert ("CUDA_DEVICE_MAX_CONNECTIONS=1" in planned.written(launch, one)) == asked
+
+
+def test_torchtitan_s_qwen3_gets_no_stages():
+    """Its TrainSpec has no pipelining_fn, and the trainer refuses a pipeline then."""
+    can = engine.Constraints(able=(registry.frameworks()["torchtitan"].can,))
+    for key, may in (("qwen3-32b", False), ("llama3.1-70b", True)):
+        assert can.allows(catalog.model(key), Layout(64, 1, 4, zero=3), Job(512, 4096)) == may
+        assert can.allows(catalog.model(key), Layout(64, zero=3), Job(512, 4096))

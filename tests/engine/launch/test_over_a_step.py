@@ -73,3 +73,28 @@ def test_an_unfused_loss_without_room_is_said_to_fragment():
 def test_a_server_has_no_step_and_two_ways_at_once_no_single_stage():
     assert over_a_step.of_report(CASES["vllm-8b-h100"]) is None
     assert over_a_step.of_report(engine.check_launch(MEGATRON, "h100-sxm")) is not None
+
+
+def test_other_models_leave_less_to_a_step():
+    """verl's engine keeps its CUDA context while it sleeps, and the reference an eighth of its weights."""
+    text = (
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
+        "data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct "
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 actor_rollout_ref.actor.use_kl_loss=True "
+        "trainer.n_gpus_per_node=8 trainer.nnodes=1"
+    )
+    report = engine.check_launch(text, "h100-sxm")
+    found = over_a_step.of_report(report)
+    assert found is not None and report.parts is not None
+    assert found.beside_bytes == pytest.approx(FRAMEWORK_BYTES + 1e9 + report.parts["reference"])
+
+
+def test_tensors_that_would_fit_but_for_the_pieces_between_them():
+    """Eight H200 train an adapter of DoRA on a 70B: the report says "close", and its batches differ."""
+    case = launch_cases.strangers()["llamafactory-llama3.3-70b-dora-zero3-8xh200"]
+    report = check_launch(case["texts"], case["gpu"], case["gpus"], ())
+    found = over_a_step.of_report(report)
+    assert found is not None and report.close and found.failed
+    assert found.peak_bytes < report.capacity_bytes - found.beside_bytes < found.reserved_bytes
+    said = over_a_step.words(found, report.capacity_bytes)
+    assert "in pieces in which nothing fits" in said and "expandable_segments:True would reserve" in said

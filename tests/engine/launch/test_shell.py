@@ -19,6 +19,7 @@ SCRIPTS = {
     "variables": 'A=4\nB=${A}x\nexport C="$A $B"\nrun --a $A --b "${B}" --c "$C" --d $C\n',
     "defaults": "run ${A:-7} ${B-8} ${C:=9}\n",
     "arithmetic": "A=8\nB=$((A*2+1))\nrun $B $(( (A + 2) / 3 )) $((A%3)) $((-1+2))\n",
+    "expr": 'A=8\nB=$(expr 16 / $A)\nrun $B "$(expr 2 \\* 3)" $(expr 7 - 2) --n=$( expr $A % 3 )\n',
     "arrays": 'A=(--x 1\n  --y "2 3" # why\n  --z)\nA+=(--w)\nrun "${A[@]}" ${A[1]} ${#A[@]}\n',
     "appending": 'A="--x 1"\nA+=" --y 2"\nrun $A\n',
     "quotes": "run 'a $b' \"c 'd' \\\"e\\\"\" f\\ g ''\n",
@@ -163,3 +164,11 @@ def test_a_here_document_in_quotes_keeps_its_variables():
         Source("x.sh", "N=8\ncat > a.yaml <<'EOF'\nn: $N\nEOF\ntee b.yaml <<EOF\nn: $N\nEOF\n")
     )
     assert [(s.file, s.text) for s in script.written] == [("a.yaml", "n: $N"), ("b.yaml", "n: 8")]
+
+
+@pytest.mark.parametrize(
+    "inside", ["expr 16 / $(nproc)", "expr 1 / 0", "expr a : b", "exprs 1 + 1", "expr", "$A"]
+)
+def test_what_expr_makes_of_other_things_is_unknown(inside):
+    script = shell.read(Source("x.sh", f"run --a $({inside})\n"))
+    assert [word.known for word in script.commands[0]] == [True, True, False]

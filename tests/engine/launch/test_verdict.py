@@ -686,3 +686,20 @@ def test_each_stage_is_said_and_the_fullest_is_the_total():
     assert "By stage of the pipeline: first" in "\n".join(shown.lines(report))
     two = engine.check_launch(MEGATRON, "h100-sxm").stages
     assert set(two) == {"first", "last"} and engine.check_launch(TITAN, "h100-sxm").stages is None
+
+
+@pytest.mark.parametrize("report", ["small_server", "no_room", "fits", "refused", "unknown"])
+def test_the_headline_says_the_verdict_that_the_exit_status_is_that_of(report):
+    """A server that cannot hold one request does not fit, as a job that is too large does not."""
+    serve = "vllm serve Qwen/Qwen3-8B --max-model-len"
+    text, status = {
+        "small_server": (f"{serve} 40960 --gpu-memory-utilization 0.75", 3),
+        "no_room": (f"{serve} 2048 --gpu-memory-utilization 0.5", 3),
+        "fits": (f"{serve} 2048", 0),
+        "refused": (f"{serve} 2048 --tensor-parallel-size 3", 4),
+        "unknown": (f"{serve} 2048 --enable-lora", 5),
+    }[report]
+    found = engine.check_launch(text, gpu="rtx-3090")
+    said = shown.headline(found).split(": ", 1)[1]
+    assert found.status == verdict.STATUSES[found.verdict] == status, said
+    assert said.startswith(found.verdict)

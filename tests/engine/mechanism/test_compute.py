@@ -91,13 +91,57 @@ def test_a_layer_takes_only_what_there_is(wrong):
 
 
 def test_launches_of_a_layer_by_hand():
-    """Two kernels for each product and eight more; experts add 185. Of Qwen3 30B's layer, forward: queries,
-    keys and values, output, and experts' two: 8 + 2 · 4 and 185 launches of 12 µs. A TPU launches none."""
+    """Two kernels for each product and eight more; experts add 153, and two for each one that a GPU holds, or
+    four in 8 bits. Of Qwen3 30B's layer on eight ranks, forward: queries, keys and values, output, and
+    experts' two: 8 + 2 · 4 and 153 + 2 · 16 launches of 12 µs. A TPU launches none."""
     h100, tpu = (matmul.chip(catalog.gpu(key)) for key in ("h100-sxm", "tpu-v5e"))
     llama, qwen = (shape(catalog.model(key)) for key in ("llama3-8b", "qwen3-30b-a3b"))
-    assert compute.issued_s(llama, h100) == (pytest.approx((8 + 2 * 4) * 12e-6), 0.0)
-    assert compute.issued_s(qwen, h100) == pytest.approx(((8 + 2 * 4) * 12e-6, 185 * 12e-6))
-    assert compute.issued_s(qwen, tpu) == (0.0, 0.0)
+    assert compute.issued_s(llama, 1.0, h100) == (pytest.approx((8 + 2 * 4) * 12e-6), 0.0)
+    assert compute.issued_s(qwen, 8.0, h100) == pytest.approx(((8 + 2 * 4) * 12e-6, (153 + 2 * 16) * 12e-6))
+    narrow = matmul.chip(catalog.gpu("h100-sxm"), "fp8")
+    assert compute.issued_s(qwen, 16.0, narrow)[1] == pytest.approx((153 + 4 * 8) * 12e-6)
+    assert compute.issued_s(qwen, 8.0, tpu) == (0.0, 0.0)
+
+
+def test_fused_experts_neither_move_nor_cast_what_lies_inside_them():
+    """Qwen3's expert on eight ranks in 8 bits, 131,072 rows of 2,048 with 768 inside: forward 6 bytes of each
+    value inside are not moved and it is not cast, backward 10, and of the gradient twice as many are not
+    cast. In 16 bits there are no such kernels."""
+    qwen = shape(catalog.model("qwen3-30b-a3b"))
+    for precision in ("fp8", "bf16"):
+        at = matmul.chip(catalog.gpu("b200"), precision)
+        of = (qwen, 16384.0, 4096.0, 1.0, 1.0, 8.0, 1.0, 1.0, True, True, at)
+        plain, fused = compute.layer(*of), compute.layer(*of, how="fused")
+        inside, narrow = 131072 * 768 / at.experts.permute_bytes_per_s, precision == "fp8"
+        saved_f = 6 * inside + compute.cast_s(131072.0, 768.0, at)
+        saved_b = 10 * inside + compute.cast_s(131072.0, 1536.0, at)
+        assert plain.forward_s - fused.forward_s == pytest.approx(narrow * saved_f, rel=1e-6, abs=1e-12)
+        assert plain.backward_s - fused.backward_s == pytest.approx(narrow * saved_b, rel=1e-6, abs=1e-12)
+
+
+def test_of_latents_only_the_rotary_part_is_turned():
+    """DeepSeek-V3, a token and layer: 128 heads, of whose 192 values 64 are turned in place (4 bytes), and
+    128 of keys and 128 of values read and written beside a rotary key of 64 that is written (4 and 2)."""
+    size = shape(catalog.model("deepseek-v3"))
+    forward, _ = compute.streamed_bytes(size, 1.0, 1.0, 0.0)
+    assert forward - 20 * 7168 == pytest.approx(128 * (4 * 64 + 4 * (128 + 128) + 2 * 64))
+
+
+def test_a_state_space_also_moves_its_convolution_and_its_norm():
+    """Mamba-2 of Nemotron 3 Nano: 6,144 values convolved (read and written, 4 bytes; 10 backward, with the
+    convolution again) and 4,096 normed behind a gate (6 and 10), in 23 of 52 layers."""
+    size = shape(catalog.model("nemotron-3-nano"))
+    wanted = [23 / 52 * (conv * 6144 + norm * 4096) for conv, norm in ((4, 6), (10, 10))]
+    assert size.beside_bytes == pytest.approx(wanted)
+
+
+def test_recomputing_attention_does_not_repeat_a_state_space():
+    """Of Nano's 52 layers six attend."""
+    size, at = shape(catalog.model("nemotron-3-nano")), matmul.chip(catalog.gpu("h100-sxm"))
+    found = compute.again(size, 8192.0, 8192.0, 1.0, 1.0, 8.0, 1.0, 1.0, True, ("core_attn",), at)
+    each = compute.attention_by_kind(size, 8192.0, 8192.0, 1.0, at)
+    [attends] = [of_kind for kind, of_kind in zip(size.attended, each) if kind.mixer is None]
+    assert found.again_s == pytest.approx(6 / 52 * attends)
 
 
 def test_bytes_of_gpt_oss_s_operators_by_hand():
@@ -116,7 +160,7 @@ def test_operators_and_sorting_cost_their_bytes():
     def layer(ep, **how):
         return compute.layer(oss, 16384.0, 4096.0, 1.0, 1.0, ep, 1.0, 1.0, True, True, at, **how)
 
-    plain, operators, sort = layer(8.0), layer(8.0, by_operators=True), layer(8.0, sorts_rows=True)
+    plain, operators, sort = layer(8.0), layer(8.0, how="operators"), layer(8.0, sorts_rows=True)
     row_s = 65536 * 2880 / at.memory_bytes_per_s
     assert operators.forward_s - plain.forward_s == pytest.approx(44 * row_s)
     assert operators.backward_s - plain.backward_s == pytest.approx(56 * row_s)
@@ -154,7 +198,7 @@ def test_experts_one_by_one_are_dense_layers():
     for precision in ("bf16", "fp8"):
         at = matmul.chip(catalog.gpu("h100-sxm"), precision)
         how = (grok, 4096.0, 8192.0, 4.0, 4.0, 8.0, 4.0, 1.0, True, True, at)
-        found_s = compute.layer(*how, one_by_one=True).experts_s
+        found_s = compute.layer(*how, how="one-by-one").experts_s
         products_s = [
             products.trained_product_s(8192.0, k, n, 8.0, at.product)[0]
             for k, n in ((6144.0, 16384.0), (8192.0, 6144.0))

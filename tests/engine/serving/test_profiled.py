@@ -7,6 +7,7 @@ from engine import catalog
 from engine.frameworks import vllm
 from engine.mechanism.shape import shape
 from engine.serving import draft_memory, paged, pictures, profiled
+from engine.validation import launch_cases
 
 GIB = 2.0**30
 # GiB of activations in 0.19.0 on H100 with 8,192 tokens and 1,024 requests: llm-d-incubation/llm-d-planner
@@ -121,16 +122,48 @@ def test_weights_on_the_host():
 # -- pictures ------------------------------------------------------------------------------------------------
 def test_a_tower_that_reads_pictures():
     """Qwen3-VL: the largest picture has 16,384 tokens of four patches. By hand for one rank: 2·(2·4,304 +
-    7·1,152) + 8·1,152 bytes a patch. Half a million pixels of 16·16·4 are 512 tokens."""
+    4·1,152 + 6·16·16) bytes a patch. Half a million pixels of 16·16·4 are 512 tokens."""
     tower = catalog.model("qwen3-vl-8b").tower
     assert tower is not None and catalog.model("qwen3-8b").tower is None
     assert pictures.tokens(tower, 2048, 0.0) == 16384 and pictures.tokens(tower, 2048, 2**19) == 2048
     assert pictures.tokens(tower, 100, 2**19) == 512
-    assert pictures.read_bytes(tower, 16384, 1) == 4 * 16384 * (2 * (2 * 4304 + 7 * 1152) + 8 * 1152)
+    assert pictures.read_bytes(tower, 16384, 1) == 4 * 16384 * 2 * (2 * 4304 + 4 * 1152 + 6 * 16**2)
     assert pictures.kept_bytes(tower, 16384, 4096) == 16384 * 4096 * 2 * 4
-    assert pictures.none_allowed("image=0,video=0") and pictures.none_allowed('{"image": 0, "video":0}')
-    assert not pictures.none_allowed("image=1,video=0") and not pictures.none_allowed("image=0")
+    for text, image, video in (
+        ("image=0,video=0", False, False),
+        ('{"image": 0, "video":0}', False, False),
+        ("image=1,video=0", True, False),
+        ("image=0", False, True),
+        ("", True, True),
+    ):
+        assert (pictures.allowed(text, "image"), pictures.allowed(text, "video")) == (image, video)
     assert pictures.pixels_of('{"max_pixels": 1048576}') == 1048576 and pictures.pixels_of("{}") == 0
+
+
+def test_a_video_as_long_as_the_context():
+    """Qwen2.5-VL 7B with its 128,000 tokens: 98,304 in 0.8.1 (vllm-project/vllm issue 15264) and 114,688 in
+    0.23. That log has -14.28 GiB left of 0.22 of an A100, with 15.67 of weights and 0.53 of graphs: the rest,
+    15.5 GiB, is what the run took. Qwen3-VL's is no longer than a picture, but for 0.11."""
+    tower = catalog.model("qwen2.5-vl-7b").tower
+    assert tower is not None
+    for context, pixels, release, read in (
+        (128000, 0.0, (0, 8), 98304),
+        (128000, 0.0, (0, 23), 114688),
+        (1_000_000, 0.0, (0, 23), 131072),  # sixteen frames
+        (128000, 14 * 14 * 4 * 1000, (0, 23), 8000),
+        (8192, 0.0, (0, 23), 0),
+        (128000, 0.0, (0, 7), 0),
+    ):
+        assert pictures.video_tokens("qwen2.5-vl-7b", tower, context, pixels, release) == read
+    for release, read in (((0, 11), 114688), ((0, 12), 0)):
+        assert pictures.video_tokens("qwen3-vl-8b", tower, 128000, 0.0, release) == read
+    line = "pip install vllm==0.23.0\nvllm serve Qwen/Qwen2.5-VL-7B-Instruct --gpu-memory-utilization 0.22"
+    found = engine.check_launch(line, "a100-80")
+    assert found.verdict == "does not fit" and found.parts is not None
+    taken = found.parts["activations"] + found.parts["framework"]
+    assert taken / GIB == pytest.approx(0.22 * 79.25 - 15.67 - 0.53 + 14.28, rel=0.03)
+    without = engine.check_launch(line + " --limit-mm-per-prompt '{\"video\": 0}'", "a100-80").parts
+    assert without is not None and without["activations"] < 0.2 * found.parts["activations"]
 
 
 def test_what_pictures_add_and_what_turns_them_off():
@@ -157,6 +190,41 @@ def test_a_verdict_that_twice_as_much_would_turn_is_none():
     assert eleven.verdict == "cannot say" and "eight layers" in eleven.unmodelled[0].why
 
 
+def test_pictures_that_some_layers_attend_to():
+    """Llama 3.2 11B Vision reads a picture for each of 256 requests while it profiles: out of memory on four
+    A100 (vllm-project/vllm issue 8903), an H100 of 96 GB (9630) and one A100, where 32 requests were few
+    enough (9445). By hand for each of a picture's 6,432 patches on one rank: 2·(2·5,120 + 4·1,280) bytes in a
+    layer, 2·(11·1,280 + 6,432) beside it."""
+    tower = pictures.CROSSED["llama3.2-11b-vision"]
+    assert pictures.crossed_bytes(tower, 2, 1) == (
+        2 * 6432 * 2 * (2 * 5120 + 4 * 1280),
+        2 * 6432 * 2 * (11 * 1280 + 6432),
+    )
+    line = (
+        "pip install vllm==0.6.3\nvllm serve meta-llama/Llama-3.2-11B-Vision-Instruct --max-model-len 4096 "
+    )
+    for gpu, more, gpus in (("a100-80", "--enforce-eager -tp 4", 4), ("h20", "", 1), ("a100-80", "", 1)):
+        assert engine.check_launch(line + more, gpu, gpus).verdict == "does not fit", (gpu, more)
+    few = engine.check_launch(line + "--max-num-seqs 32 --enforce-eager", "a100-80", 1)
+    assert few.verdict == "cannot say" and "cached of these" in few.unmodelled[0].why  # and not that it fails
+
+
+def test_the_second_engine_made_the_logits_of_all_tokens():
+    """vLLM 0.7 with VLLM_USE_V1=1: a 32B in 4 bits on four cards of 8 GB fails with 12K tokens a step, and 3K
+    are the most (vllm-project/vllm issue 12529). By hand for two tokens and four ranks: a quarter of 152,064
+    logits, all of them twice, and 5,120 values of the last layer."""
+    size = shape(catalog.model("qwen2.5-32b"))
+    assert profiled.all_logits_bytes(size, 2, 4) == 2 * 2 * (2.25 * 152064 + 5120)
+    assert profiled.all_logits_bytes(size, 2, 1) == 2 * 2 * (152064 + 5120)
+    case = launch_cases.strangers()["vllm-k8s-qwen2.5-coder-32b-gptq-4x3070"]
+    for most, verdict in (("12K", "does not fit"), ("6K", "does not fit"), ("3K", "fits")):
+        texts = {name: text.replace("tokens=12K", f"tokens={most}") for name, text in case["texts"].items()}
+        assert engine.check_launch(texts, launch_cases.gpu_of(case), 4).verdict == verdict
+    later = {name: text.replace("v0.7.0", "v0.8.0") for name, text in case["texts"].items()}
+    found = engine.check_launch(later, launch_cases.gpu_of(case), 4)
+    assert found.parts is not None and found.parts["activations"] < 2 * GIB
+
+
 def test_stages_that_are_not_even():
     """VLLM_PP_LAYER_PARTITION=16,32: the second has two thirds of weights and cache."""
     line = "vllm serve Qwen/Qwen3-Coder-30B-A3B-Instruct-FP8 --pipeline-parallel-size 2 --max-model-len 32768"
@@ -179,6 +247,7 @@ def test_stages_that_are_not_even():
         ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", 1, 29.09),  # issue 25350
         ("Qwen/Qwen2.5-VL-72B-Instruct --tensor-parallel-size 4", 4, 34.43),  # issue 16570
         ("Qwen/Qwen3.8-27B-FP8 --tensor-parallel-size 2", 2, 14.28),  # vllm-project/recipes 810
+        ("gaunernst/gemma-3-27b-it-int4-awq", 1, 17.6),  # issue 16199
     ],
 )
 def test_weights_are_those_of_the_logs(line, gpus, gib):

@@ -68,7 +68,7 @@ def by_hand(e, c: Constraints) -> bool:
     kept = kept and (c.schedules is None or a.schedule in c.schedules)
     kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
     kept = kept and (not c.recompute or a.recompute == c.recompute)
-    if framework == "megatron":
+    if framework in ("megatron", "bridge"):
         layers, slots = e.model.depth, a.pp * a.interleave
         equal = layers % slots == 0 or (layers + 2) % slots == 0
         left = layers - math.ceil(layers / slots) * (slots - 2)  # for the first chunk and the last
@@ -139,7 +139,14 @@ def test_what_torchtitan_cannot_compile_costs_more_than_it_saves(schedule):
 
 
 NODES_OF_TWO = machine(catalog.gpu("h100-sxm"), gpus_per_node=2)
-COPIES = {"": (1, 2, 3), "megatron": (1,), "torchtitan": (2, 3), "deepspeed": (), "fsdp2": (2, 3)}
+COPIES = {
+    "": (1, 2, 3),
+    "megatron": (1,),
+    "bridge": (1,),
+    "torchtitan": (2, 3),
+    "deepspeed": (),
+    "fsdp2": (2, 3),
+}
 
 
 @pytest.mark.parametrize("framework", COPIES)
@@ -233,7 +240,7 @@ def test_the_causes_of_a_difference_add_up_to_it():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: Constraints(able("pytorch")), "framework must be one of megatron, torchtitan"),
+        (lambda: Constraints(able("pytorch")), "framework must be one of megatron, bridge, torchtitan"),
         (lambda: Constraints(tp=(8, 4)), "tp must be a range"),
         (lambda: Constraints(micro_batch=(0, 4)), "micro_batch must be a range"),
         (lambda: Constraints(zero=(4,)), "zero must be one of 0, 1, 2, 3"),

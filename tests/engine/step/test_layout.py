@@ -151,7 +151,7 @@ def test_better_wires_never_hurt(case, factor):
 def test_each_zero_stage_keeps_less(case):
     model, at, job, layout = case
     totals = [estimate(model, at, job, replace(layout, zero=zero)).terms.total_bytes for zero in (0, 1, 2)]
-    if job.software.gradients == "fused":  # the flat buffers of older software come with stage 1
+    if not job.software.flat_buffers:  # which come with stage 1
         assert totals[0] >= totals[1] >= totals[2]
     assert totals[1] >= totals[2]
 
@@ -552,7 +552,7 @@ def test_experts_are_asked_what_lesson_nine_asks():
         Job(512, 4096, imbalance=1.0, software=catalog.modern(overlaps="data+experts")),
         Layout(64, ep=64),
     )
-    assert hidden.terms.expert_s < 0.1 * found.terms.expert_s
+    assert hidden.terms.expert_s == pytest.approx(COPYING_SLOWS * found.terms.expert_s)
     for_each = estimate(
         dsv3,
         h800,

@@ -94,7 +94,9 @@ def test_a_recipe_that_names_hybridep_sends_once_whatever_was_read_without_a_gpu
         ("deepseek-v3", "26.04.01", "h100-sxm", False),
         ("qwen3-30b-a3b", "26.02", "gb200", True),
         ("qwen3-30b-a3b", "26.02", "b200", False),
-        ("gpt-oss-120b", "26.04", "b200", False),
+        ("gpt-oss-120b", "26.04", "b200", True),
+        ("gpt-oss-120b", "26.04.01", "b200", False),
+        ("nemotron-3-super", "26.06", "b300", True),
     ]
     for model, release, gpu, once in asked:
         row = ROW | dict(model=model, release=release, gpu=gpu, dispatcher="alltoall", cuda_graph="none")
@@ -107,7 +109,7 @@ def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds()
 
     bridge = dict(source="NVIDIA-NeMo/Megatron-Bridge", fused="router+permute")
     assert [job(**bridge).experts, job(fused="router+permute").experts] == ["operators", "grouped"]
-    assert job(**bridge | dict(fused="permute+grouped-MLP")).experts == "grouped"
+    assert job(**bridge | dict(fused="permute+grouped-MLP")).experts == "fused"
     assert [job(attention_precision="fp8").attention, job().attention] == ["fused-8bit", "fused"]
 
 
@@ -141,6 +143,7 @@ def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
     words = "4/4/4/4/4/4/4/4/4/4/4/4/4/4/4/1"
     assert runs.ends(words, 61, 16) == (4, 1)
     assert runs.ends(words, 61, 8) == (8, 5) and runs.ends(words, 61, 4) == (16, 13)
+    assert runs.ends("Et*4|(t*4|)*14tmL", 61, 2) == (32, 29)  # Megatron's words: sixteen chunks
 
 
 @in_one_test(

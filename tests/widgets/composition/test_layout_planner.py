@@ -196,8 +196,9 @@ def test_a_layout_that_there_is_not_is_the_winner():
 
 
 def test_limits_say_what_they_cost_and_by_what():
-    """Megatron with eight tensor ranks: the line names the free winner and the longest of the differences."""
-    limited, free = at(framework="megatron", tp_from="8", tp_to="8"), at()
+    """Megatron with eight tensor ranks: the line names the winner without limits, of which the same state is
+    counted, and the longest of the differences."""
+    limited, free = at(framework="megatron", tp_from="8", tp_to="8"), at(recipe="bf16-adam-fp32-grads")
     assert "limits_cost" not in regimes(free)
     ours, theirs = free.outcome(), limited.outcome()
     assert float(theirs.layouts.tp[0]) == 8 and float(theirs.layouts.zero[0]) < 2
@@ -355,3 +356,58 @@ def test_the_winner_under_deepspeed_is_its_json(preset):
     assert found["zero_optimization"]["stage"] == a.zero[0]
     each = found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"]
     assert found["train_batch_size"] == each * a.dp[0] and widget.gpus == a.dp[0]
+
+
+# -- what is counted ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed", "fsdp2"])
+def test_the_state_and_the_program_counted_are_those_of_the_framework_chosen(framework, precision):
+    """The search finds what ``plan`` finds for it, and the checker reads as much from what is exported."""
+    widget = at("8B on one node", framework=framework, gpus=64, precision=precision)
+    found, job = widget.outcome(), Job(int(widget.case().global_batch), int(widget.seq))
+    plan = engine.plan(
+        "llama3.1-8b", machine(catalog.gpu("h100-sxm"), precision), job, 64, framework=framework
+    )
+    assert found.step_s[0] == pytest.approx(plan.best.step_s, rel=1e-12)
+    assert found.total_bytes[0] == pytest.approx(plan.best.memory_bytes["total"], rel=1e-12)
+    said = str(widget.state_counted())
+    assert plan.best.job.recipe.name in said and plan.best.job.software.name in said
+    if framework == "deepspeed":  # whose other half is a program
+        return
+    text = written(widget, framework)[framework.replace("fsdp2", "torchtitan")]
+    report = engine.check_launch(text, gpu="h100-sxm", gpus=64)
+    parts = dict(zip(cases.PARTS, found.parts_bytes[0], strict=True))
+    parts["overhead"] = parts.pop("framework")
+    assert dict(report.parts) == pytest.approx(parts, rel=1e-12)
+    assert report.estimate.step_s == pytest.approx(found.step_s[0], rel=1e-12)
+
+
+def test_without_a_framework_the_state_counted_is_said_and_a_recipe_may_be_chosen():
+    assert lacks(at().state_counted(), "bf16 mixed Adam", "16", "today's training software") == []
+    mine = at(framework="megatron", recipe="bf16-adam")
+    assert lacks(mine.state_counted(), "16", "Megatron-Core") == []
+    assert mine.outcome().total_bytes[0] != at(framework="megatron").outcome().total_bytes[0]
+
+
+def test_a_batch_that_layouts_cannot_divide_is_snapped_and_said():
+    """16M tokens of 32k are 488 sequences, 8 times 61; nothing is said of a batch that stays."""
+    mine = at(model="mixtral-8x7b", gpu="b200", gpus=256, seq=32768, batch_tokens=16e6)
+    assert mine.case().global_batch == 512
+    assert lacks(regimes(mine)["snapped"], "488", "512", "%", "more") == []
+    for preset in WIDGET.presets:
+        widget = at(preset)
+        assert "snapped" not in regimes(widget)
+        assert widget.case().global_batch == cases.sequences(widget.batch_tokens, widget.seq)
+
+
+def test_memory_that_is_left_free_is_no_longer_there():
+    """On 64 GPUs the winner fills 71 of 85 GB; with a fifth free another one wins."""
+    whole, less = at(gpus=64), at(gpus=64, leave=0.2)
+    limit = float(less.cluster().hbm_bytes)
+    assert limit == pytest.approx(0.8 * float(whole.cluster().hbm_bytes))
+    assert limit < whole.outcome().total_bytes[0] and less.outcome().total_bytes[0] <= limit
+    job = Job(int(less.case().global_batch), int(less.seq))
+    within = Constraints(able=tuple(abilities().values()), leave=0.2)
+    plan = engine.plan("llama3-70b", "h100-sxm", job, 64, within=within)
+    assert less.outcome().step_s[0] == pytest.approx(plan.best.step_s, rel=1e-12)
+    assert less.outcome().found.fitting == plan.fitting

@@ -5,7 +5,7 @@ import pytest
 
 from tests import states
 from tests.widgets.reading import Reader
-from widgets.foundations.bandwidth_pyramid import BEGIN, END, ROWS, BandwidthPyramid
+from widgets.foundations.bandwidth_pyramid import FIRST, LAST, ROWS, BandwidthPyramid
 
 PEAK = 989e12
 
@@ -98,8 +98,8 @@ def test_every_bar_stays_on_the_axis():
         widget = BandwidthPyramid()
         widget.set_raw(state)
         parts = widget.shown()["parts"]
-        assert parts["levels"]["took"].min() > BEGIN and parts["levels"]["took"].max() * 100 < END
-        assert BEGIN < parts["matmul"]["took"] < END / 100
+        assert parts["levels"]["alpha"].min() > FIRST and parts["levels"]["took"].max() < LAST
+        assert FIRST < parts["matmul"]["took"] < LAST
 
 
 def test_no_product_is_shorter_than_a_clock_and_no_preset_is_the_target():

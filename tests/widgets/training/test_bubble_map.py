@@ -26,15 +26,29 @@ def test_the_textbook_cells():
     """(p − 1)/(m + p − 1), and one whole micro-batch's activations wherever there are as many of them as
     stages."""
     now, hints = widget().shown()["parts"], widget().hints()
-    at = cell(now["bubbles"], 16, 16)
-    assert not lacks(hints["bubbles"][at], "16 stages", "16 micro-batches", "48.4 % idle")
-    assert not lacks(hints["memories"][at], "16 stages", "16 micro-batches", "67.1 GB")
-    assert now["bubbles"]["share"][cell(now["bubbles"], 16, 64)] == pytest.approx(15 / 79)
-    held = now["memories"]["held_bytes"]
-    assert (
-        held[cell(now["memories"], 4, 64)] == held[cell(now["memories"], 64, 64)] == widget().activation_bytes
+    assert not lacks(
+        hints["bubbles"][cell(now["bubbles"], 16, 16)], "16 stages", "16 micro-batches", "48.4 % idle"
     )
-    assert held[cell(now["memories"], 64, 8)] == widget().activation_bytes / 8
+    assert now["bubbles"]["share"][cell(now["bubbles"], 16, 64)] == pytest.approx(15 / 79)
+
+
+def held(made, micro_batches):
+    """What the first stage holds, on the curve of the schedule and on that of its rival."""
+    part = made.shown()["parts"]["memories"]
+    return part["held_bytes"][part["micro_batches"] == micro_batches]
+
+
+def test_what_is_held_beside_what_its_rival_holds():
+    """1F1B holds one whole micro-batch's activations wherever there are as many of them as stages; GPipe one
+    stage's share of each."""
+    whole = widget().activation_bytes
+    assert held(widget(stages=4), 64)[0] == held(widget(stages=64), 64)[0] == whole
+    assert held(widget(stages=64), 8) == pytest.approx([whole / 8, whole / 8])
+    assert held(widget(), 64)[1] == pytest.approx(64 * whole / 16)
+    assert held(widget(schedule="gpipe"), 64) == pytest.approx([64 * whole / 16, whole])
+    assert held(widget(schedule="interleaved"), 64)[1] == whole
+    assert "1F1B, 16 stages, 16 micro-batches: 67.1 GB" in "".join(widget().hints()["memories"])
+    assert "GPipe, 16 stages, 16 micro-batches: 67.1 GB" in "".join(widget().hints()["memories"])
 
 
 @pytest.mark.parametrize("key", list(SCHEDULES))
@@ -57,12 +71,24 @@ def test_every_stop_on_a_curve_is_what_the_schedule_does(key):
 
 @pytest.mark.parametrize("key", list(SCHEDULES))
 def test_every_curve_lies_in_its_panel_and_begins_at_its_name(key):
-    made = widget(schedule=key)
-    parts, (low, high) = made.shown()["parts"], (float(made.lowest()), float(made.highest()))
+    parts = widget(schedule=key).shown()["parts"]
     for p, x, y in zip(STAGES, parts["names"]["x"], parts["names"]["y"]):
-        share, held = parts["curves"][f"p{p}_y"], parts["loads"][f"p{p}_y"]
-        assert np.min(share) >= 0 and np.max(share) <= 1 and low < np.min(held) and np.max(held) < high
+        share = parts["curves"][f"p{p}_y"]
+        assert np.min(share) >= 0 and np.max(share) <= 1
         assert parts["curves"][f"p{p}_x"][0] == x and abs(share[0] - y) < 0.16
+
+
+@pytest.mark.parametrize("key", list(SCHEDULES))
+@pytest.mark.parametrize("micro_batches", [1, 16, 512])
+def test_the_memory_stays_in_its_panel_and_the_point_on_its_curve(key, micro_batches):
+    made = widget(schedule=key, micro_batches=micro_batches)
+    parts, view = made.shown()["parts"], float(made.view_bytes())
+    assert parts["limit"]["y"] < view
+    for name in ("load", "beside_it"):
+        assert np.max(parts[name]["y"]) <= view and np.all(np.diff(parts[name]["x"]) >= 0)
+    if parts["chosen"]["x"] == micro_batches:
+        on_the_curve = np.interp(micro_batches, parts["load"]["x"], parts["load"]["y"])
+        assert parts["chosen"]["held"] == pytest.approx(on_the_curve, rel=0.01)
 
 
 def test_what_breaks_it_is_within_reach():

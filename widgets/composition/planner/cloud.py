@@ -188,7 +188,7 @@ class Cloud:
             gpus=self.gpus,
             batch_tokens=self.batch_tokens,
             seq=self.seq,
-            recipe=self.recipe,
+            recipe=self.counted_recipe(),
             narrow=self.precision.narrow,
         )
         return same & ~self.none_legal()

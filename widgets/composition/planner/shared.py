@@ -1,16 +1,21 @@
 """What the parts of the planner's picture share: the controls that they read, which layouts have a dot, and
 where each part lies."""
 
+from engine.frameworks.registry import able
+from engine.launch import own_job
 from engine.step import cloud, page_search
-from engine.step.constraints import RANGED
+from engine.step.constraints import RANGED, AxisLimits
 from widgets.kit.drawing import planned
 from widgets.kit.drawing.panels import Panel, Place
 from widgets.kit.own_job import CLUSTER_FIELDS, MODEL_FIELDS
 
+# what the frameworks to choose from can run; one that has further models by name differs in nothing here
+LIMITED = AxisLimits(able=tuple(each for each in able("any") if not each.names))
+COUNTED = own_job.counted(LIMITED.able)
 RANGES = [f"{axis}_{end}" for axis in RANGED for end in ("from", "to")]
 WITHIN = ("framework", *RANGES, "zero_stage", "most_chunks", "recomputation")
 JOB = (
-    *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision"),
+    *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision", "leave"),
     *WITHIN,
     *MODEL_FIELDS,
     *CLUSTER_FIELDS,

@@ -5,9 +5,11 @@ import numpy as np
 from engine.base import ops
 from engine.calibration import bands
 from engine.frameworks import deepspeed, megatron, torchtitan
+from engine.launch.own_job import own_job
 from engine.mechanism import cost
 from engine.step import cases, constraints, planner
-from widgets.composition.planner.shared import TERMS
+from engine.step.training_job import Job
+from widgets.composition.planner.shared import COUNTED, TERMS
 from widgets.kit import text
 from widgets.kit.drawing import planned
 from widgets.kit.text import choose, select, show, usable
@@ -49,9 +51,13 @@ class Words:
         experts = choose(self.of_chosen(a.ep) > 1, f" × EP {ep}", "")
         return f"TP {tp} × PP {pp} × CP {cp} × DP {dp}{experts}"
 
-    @readout("State counted", help="weights, gradients and optimizer of the recipe chosen", rest=True)
+    @readout("State counted", help="weights, gradients and optimizer; and whose program", rest=True)
     def state_counted(self):
-        return f"{show(self.recipe.bytes_per_param, 'bytes')} a parameter"
+        """The recipe and the program whose bytes and seconds these are."""
+        recipe = self.counted_recipe()
+        each = show(recipe.bytes_per_param, "bytes")
+        program = select(self.framework, COUNTED.names)
+        return f"{recipe.name}, {each} a parameter; {program}"
 
     @readout("HFU", help="with what is computed again", rest=True)
     def hfu(self):
@@ -111,10 +117,21 @@ class Words:
     def nothing_legal(self):
         return self.none_legal(), (
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
-            f"and the {show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come "
+            f"and the {show(self.sequences(), 'count')} sequences of a step come "
             f"out whole{choose(self.is_limited(), ' within your limits', '')}. First response: "
             f"{choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of sequences with the "
             "same small factors."
+        )
+
+    @regime()
+    def snapped(self):
+        """Which batch is planned instead of one that layouts cannot divide."""
+        asked, planned = cases.sequences(self.batch_tokens, self.seq), self.sequences()
+        return (asked != planned) & ~self.none_legal(), (
+            f"{show(self.batch_tokens, 'tokens')} are {show(asked, 'count')} sequences, which few layouts "
+            f"can share out evenly. Planned with {show(planned, 'count')}, "
+            f"{show(np.abs(planned / asked - 1.0), 'percent')} {choose(planned > asked, 'more', 'fewer')}, "
+            "which leave far more to choose from."
         )
 
     @regime()
@@ -163,12 +180,11 @@ class Words:
         waits = np.where(found.uncovered_s > 0, found.uncovered_s, 0.0)
         share = self.said(np.max(found.times_s[0]) / found.step_s[0], "percent")
         return (factor > 1.3) & (waits / found.step_s[0] > 0.03) & (planner.binding(found) < 1), (
-            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet with this very "
-            "layout, micro-batch and schedule a step a tenth shorter "
-            f"{choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
-            f"{show(factor, 'times')} its speed. At that pace {show(waits, 'seconds')} of "
-            f"{select(found.uncovered, TERMS)} no longer hide. Another layout may hide them: plan again for "
-            "a faster chip."
+            f"Arithmetic takes {share} of this step, yet to shorten the step by a tenth it would have to be "
+            f"{choose(found.needed[0] < planner.NEVER, '', 'more than ')}{show(factor, 'times')} as fast, "
+            f"with layout, micro-batch and schedule as they are. At that speed {show(waits, 'seconds')} of "
+            f"{select(found.uncovered, TERMS)} no longer hide behind it. Another layout may hide them: plan "
+            "again for a faster chip."
         )
 
     @regime()
@@ -180,10 +196,11 @@ class Words:
         )
 
     # -- for other programs ----------------------------------------------------------------------------------
-    def settings(self, can, write):
+    def settings(self, framework, write):
         """The layout shown in another program’s words; nothing where none fits, or the program refuses it."""
+        can, by = framework.can, own_job(framework.key, Job(1, 1), "bf16").software
         shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
+        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow, by)
         starts = constraints.starts(can, self.case().model, cases.axes(self.case(), self.degrees()))
         refuses = f"{can.name} refuses this layout: choose it under Framework, and copy what is found then."
         return choose(
@@ -198,16 +215,16 @@ class Words:
 
     @document("Megatron-LM arguments", "layout.sh")
     def megatron(self):
-        return self.settings(megatron.CAN, megatron.FRAMEWORK.write)
+        return self.settings(megatron.FRAMEWORK, megatron.FRAMEWORK.write)
 
     @document("torchtitan TOML", "layout.toml")
     def torchtitan(self):
         place = ops.each(self.model, lambda option: torchtitan.place_of(option.key))
-        return self.settings(torchtitan.CAN, lambda run, words: torchtitan.written(run, words, place))
+        return self.settings(torchtitan.FRAMEWORK, lambda run, words: torchtitan.written(run, words, place))
 
     @document("DeepSpeed JSON", "layout.json")
     def deepspeed(self):
-        return self.settings(deepspeed.CAN, deepspeed.FRAMEWORK.write)
+        return self.settings(deepspeed.FRAMEWORK, deepspeed.FRAMEWORK.write)
 
     def best(self):
         """The winner's axes."""

@@ -337,25 +337,6 @@ def values(
     return [p.text(f"{prefix}behind", x_offset=8, **on), p.text(f"{prefix}inside", x_offset=-8, **within)]
 
 
-def cut_open(p: figure, rows: Real, cut: tuple[float, float], half_height: float = 0.22) -> None:
-    """Two slanted strokes over a gap in the bar of each row, because a log axis has no zero where the bar
-    could begin."""
-    left, right = cut
-    for place, ink, width in (
-        (midpoint(left, right), "panel", 7),
-        (left, "ink-soft", 1.2),
-        (right, "ink-soft", 1.2),
-    ):
-        p.segment(
-            np.full(len(rows), place),
-            rows - half_height,
-            np.full(len(rows), place * 1.6),
-            rows + half_height,
-            line_color=COLOR[ink],
-            line_width=width,
-        )
-
-
 BREAK = {"across": "//", "up": "≈"}  # the sign on a bar that is longer than its axis
 
 
