@@ -246,6 +246,11 @@ class Model:
         return self.moe.width
 
     @property
+    def expert_hidden(self) -> Real:
+        """Width at which a token reaches its routed experts: that of their latent where they have one."""
+        return self.moe.inside
+
+    @property
     def shared_experts(self) -> Real:
         """Experts of a layer that every token meets."""
         return self.moe.shared_experts

@@ -456,7 +456,7 @@ SECOND = 3.0  # points for a resource that costs at least NEAR as much as the on
 NEAR = 0.5
 
 
-def points(found: Paper, said_bytes: Real, said_binding: Real, said_days: Real) -> Real:
+def points(found: Paper, said_bytes: Real, said_binding: Real, said_run_s: Real) -> Real:
     """Points by PARTS."""
     return np.stack(
         [
@@ -465,7 +465,7 @@ def points(found: Paper, said_bytes: Real, said_binding: Real, said_days: Real) 
             ops.where(found.fits, pace_points(found.ratio), 0.0),
             ops.where(found.legal, estimate_points(said_bytes, used_bytes(found)), 0.0),
             binding_points(found, said_binding),
-            estimate_points(said_days, found.days),
+            estimate_points(said_run_s, found.days * DAY),
         ]
     )
 

@@ -86,6 +86,14 @@ def shared_s(tokens: Real, hidden: Real, width: Real, gated: Real, at: matmul.Ch
     return up_s + down_s + matmul.stream_s(tokens * (4.0 + 2.0 * gated) * width, at)
 
 
+def projections_s(tokens: Real, hidden: Real, latent: Real, at: matmul.Chip) -> Real:
+    """Forward time of the two dense products that bring each token to a latent of its experts, and back."""
+    if not check.is_trusted():
+        check.positive(tokens=tokens, hidden=hidden, latent=latent)
+    there_s = products.gemm_s(tokens, latent, hidden, at.product)
+    return there_s + products.gemm_s(tokens, hidden, latent, at.product)
+
+
 def share_of_peak(
     rows: Real, local: Real, hidden: Real, width: Real, gated: Real, time_s: Real, peak_flops_per_s: Real
 ) -> Real:
@@ -218,6 +226,11 @@ class ExpertSizes(NamedTuple):
     shared_experts: Real = 0.0
     shared_ffn: Real = 0.0
 
+    @property
+    def expert_hidden(self) -> Real:
+        """Width at which a token reaches its routed experts."""
+        return self.hidden
+
 
 def block(model: models.Model, experts: Real, top_k: Real) -> ExpertSizes:
     """A model's experts, but ``experts`` of them, ``top_k`` for each token, and without shared ones."""
@@ -266,7 +279,8 @@ def layer(
 ) -> ExpertLayerTime:
     """Forward time for a GPU's tokens and the experts it holds. ``fp8``: dispatch and products in 8 bits,
     combine in 16. ``imbalance`` is the fullest GPU's load over the mean, by which its receiving, computing
-    and returning grow."""
+    and returning grow. Where a model's experts work on a latent, tokens are projected to it before they are
+    sent, and back once they have returned: two dense products, and narrower rows on the wires."""
     check.positive(tokens=tokens, imbalance=imbalance)
     net, gated = machine.net, 1.0 * model.gated
     per_node = in_a_node(ep, net)
@@ -274,13 +288,15 @@ def layer(
     local = model.experts / ep
     rows = imbalance * mean_rows(tokens, model.top_k, local)
     shared_width = np.maximum(model.shared_experts * model.shared_ffn, 1.0)
+    inside = model.expert_hidden
     work_s = [
-        experts_s(rows, local, model.hidden, model.expert_ffn, gated, chip)
+        experts_s(rows, local, inside, model.expert_ffn, gated, chip)
+        + np.where(inside < model.hidden, projections_s(tokens, model.hidden, inside, chip), 0.0)
         + np.where(model.shared_experts > 0, shared_s(tokens, model.hidden, shared_width, gated, chip), 0.0)
         for chip in (machine.narrow, machine.wide)
     ]
     there_s, back_s = (
-        exchange_s(imbalance * tokens, model.hidden, value_bytes, sent, ep, per_node, net)
+        exchange_s(imbalance * tokens, inside, value_bytes, sent, ep, per_node, net)
         for value_bytes in (ops.where(fp8, FP8_BYTES, TOKEN_BYTES), TOKEN_BYTES)
     )
     return ExpertLayerTime(there_s, ops.where(fp8, *work_s), back_s)
@@ -293,7 +309,8 @@ def layer_share_of_peak(
     in ``experts_time_s``."""
     gpu = machine.gpu
     peak = ops.where(fp8, np.maximum(gpu.fp8_flops_per_s, gpu.bf16_flops_per_s), gpu.bf16_flops_per_s)
-    width = imbalance * model.top_k * model.expert_ffn + model.shared_experts * model.shared_ffn
+    routed = model.expert_ffn * model.expert_hidden / model.hidden
+    width = imbalance * model.top_k * routed + model.shared_experts * model.shared_ffn
     return share_of_peak(tokens, 1.0, model.hidden, width, model.gated, experts_time_s, peak)
 
 

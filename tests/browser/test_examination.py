@@ -5,6 +5,7 @@ import json
 
 from playwright.sync_api import expect
 
+from engine.base.units import DAY
 from engine.exam import examination
 from tests.browser import axe
 from tests.browser.hands import Hand
@@ -44,7 +45,7 @@ def test_it_is_sat_to_full_marks_then_shared_and_failed(visit, static):
     for name in ("tp", "pp", "ep", "binds"):
         hand.choose(name, worked[name])
     type_in(hand, "memory", "80 GB")
-    type_in(hand, "days", "72")
+    type_in(hand, "run_s", "72")
     hand.says(**worked | {"handed_in": 0})
     assert (
         set(hand.words()["readouts"].values()) >= {"–"}
@@ -117,6 +118,19 @@ def test_lost_points_lead_to_their_lessons_and_another_spec_begins_anew(visit, s
     hand.says(seed=hand_seed(page))
     line = hand.figure.locator("[data-regime]")
     expect(line).to_have_count(0)
+
+
+def test_an_estimate_is_understood_in_any_unit_of_time_or_said_not_to_be(visit, static):
+    hand = Hand(visit().go(f"{static}{SLUG}/"), SLUG)
+    for typed, days in (("17.6 days", 17.6), ("2 weeks", 14), ("36 h", 1.5), ("1 year", 365.25), ("12", 12)):
+        type_in(hand, "run_s", typed)
+        hand.says(run_s=days * DAY)
+    for typed in ("3e4", "1.2k", "41 GB", "soon"):
+        type_in(hand, "run_s", typed)
+        hand.says(run_s=12 * DAY)
+        expect(hand.figure.locator("[data-note]")).to_contain_text(f"cannot be “{typed}”")
+    type_in(hand, "seed", "1.2k")
+    hand.says(seed=1200, run_s=12 * DAY)
 
 
 def hand_seed(page) -> int:

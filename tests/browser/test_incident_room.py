@@ -33,7 +33,7 @@ def test_a_teachers_link_is_solved_by_keyboard_and_kept(visit, static):
     space bar, explained, and kept once."""
     page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"{static}{PAGE}?{SLUG}.seed=28")
     hand = Hand(page, SLUG)
-    assert opened(hand) == ["log!"] and not hand.words()["regimes"]
+    assert opened(hand) == ["log!"] and set(hand.words()["regimes"]) == {"begin"}
     hand.handle("dumps").press("Space")
     hand.says(seed=28, dumps=1)
     assert opened(hand) == ["log", "of_dumps!"]
@@ -48,7 +48,7 @@ def test_a_teachers_link_is_solved_by_keyboard_and_kept(visit, static):
     expect(hand.button("Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").endswith(f"{PAGE}?{SLUG}.seed=28")
     hand.button("Another incident").click()
-    assert not hand.words()["regimes"] and opened(hand) == ["log"]
+    assert set(hand.words()["regimes"]) <= {"begin"} and opened(hand) == ["log"]
 
 
 def test_a_tap_on_a_lane_names_the_rank(visit, static):

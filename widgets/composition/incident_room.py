@@ -393,6 +393,16 @@ class IncidentRoom(Widget):
         return f"{rank}: {select(np.where(self.cause < 0, float(len(SAID)), self.cause), [*SAID, UNSAID])}"
 
     @regime()
+    def begin(self):
+        untouched = (self.looked() <= 0) & (self.rank < 0) & ~self.handed_in
+        return untouched, (
+            "One rank of sixteen has a fault, which the others meet as a wait or as a wrong gradient; the "
+            "rank that complains is seldom the one at fault. Switch on a piece of evidence: it opens below, "
+            "and the job loses goodput for as long as you look. Once you know, name the rank and the cause, "
+            "and hand in."
+        )
+
+    @regime()
     def right(self):
         minutes = show(self.lost() * units.MINUTE, "seconds")
         return self.handed_in & self.is_right(), (

@@ -3,6 +3,7 @@ beside them."""
 
 import numpy as np
 
+from engine.base.units import DAY
 from engine.exam import examination as exam
 from engine.exam import missions
 from engine.frameworks.registry import abilities
@@ -115,7 +116,7 @@ class LayoutExam(Widget):
         "unsaid",
         more=ESTIMATES,
     )
-    days = Number("Days the best layout takes", 30, 1, 1000, more=ESTIMATES)
+    run_s = Number("Run with the best layout", 30 * DAY, DAY, 1000 * DAY, family="seconds", more=ESTIMATES)
     handed_in = Switch("Hand in, and see the planner's answer", more=HAND_IN, until="seed")
 
     sections = (LAYOUT, ESTIMATES, HAND_IN)
@@ -136,7 +137,7 @@ class LayoutExam(Widget):
             "pp": 4,
             "ep": 8,
             "memory": 60e9,
-            "days": 120,
+            "run_s": 120 * DAY,
             "binds": "pipeline bubble",
             "handed_in": "on",
         },
@@ -147,7 +148,7 @@ class LayoutExam(Widget):
             "ep": 8,
             "memory": 80e9,
             "binds": "in-node link",
-            "days": 72,
+            "run_s": 72 * DAY,
             "handed_in": "on",
         },
     }
@@ -181,7 +182,7 @@ class LayoutExam(Widget):
 
     @once
     def marks(self):
-        return exam.points(self.found(), self.memory, self.binds, self.days)
+        return exam.points(self.found(), self.memory, self.binds, self.run_s)
 
     def data(self):
         """Whole data ranks: none where the other axes ask for more GPUs than there are."""
@@ -716,11 +717,11 @@ class LayoutExam(Widget):
     def days_missed(self):
         job = self.job()
         return self.lost(5, 6), (
-            f"Days, {self.scored(5, 6)}: you said {show(self.days, 'count')}, the best layout takes "
-            f"{show(self.found().days, 'count')}. That is 6 × ({show(exam.multiplied_params(job), 'params')} "
-            f"parameters without the input embedding + {show(exam.attention_params(job), 'params')} for "
-            f"attention) × {show(job.tokens, 'tokens')} at {show(self.found().mfu[2], 'percent')} of "
-            f"{show(job.gpus, 'count')} peaks"
+            f"Days, {self.scored(5, 6)}: you said {show(self.run_s, 'seconds')}, the best layout takes "
+            f"{counted(self.found().days, 'day', 'days')}. That is 6 × "
+            f"({show(exam.multiplied_params(job), 'params')} parameters without the input embedding + "
+            f"{show(exam.attention_params(job), 'params')} for attention) × {show(job.tokens, 'tokens')} at "
+            f"{show(self.found().mfu[2], 'percent')} of {show(job.gpus, 'count')} peaks"
             f"{self.by_what_was_published()} (lesson 01)."
         )
 

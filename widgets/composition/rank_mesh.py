@@ -4,7 +4,7 @@ decides."""
 import numpy as np
 
 from engine.mechanism import mesh
-from widgets.kit.controls import Choice, Number
+from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT, grid
 from widgets.kit.text import choose, counted, phrase, select, show
@@ -17,7 +17,7 @@ LIT = 0.55  # how strongly a peer is coloured: its letter stays readable in both
 LETTERS = ["", "", "T", "C", "E", "D", "P"]
 AXES = {axis: (name, float(place)) for place, (axis, name) in enumerate(zip(mesh.ByAxis._fields, mesh.NAMES))}
 HUES = {"alone": "idle", "link": "link", "network": "network", "over": "over"}
-LAYOUT = ("tp", "pp", "order", "cp", "ep", "gpus")
+LAYOUT = ("tp", "pp", "order", "cp", "ep", "folded", "gpus")
 PLACE = (*LAYOUT, "per_node")
 WIDE = "it is larger than a node"
 
@@ -43,6 +43,7 @@ class RankMesh(Widget):
         more=True,
         help="Neighbouring data ranks, which also hold different experts",
     )
+    folded = Switch("Fold the experts' ranks", more=True)
     gpus = Choice("GPUs", powers(64, 128, 256, 512), "512", more=True)
     per_node = Choice("GPUs in a node", powers(4, 8, 16, 32, 64), "8", more=True)
     shade = Choice("Shaded by place on", AXES, "pp", more=True)
@@ -53,11 +54,14 @@ class RankMesh(Widget):
         "TP 16, nodes of 64": {"tp": "16", "per_node": "64"},
         "Long context: TP 8 × CP 8": {"cp": "8", "pp": "1"},
         "Experts: EP 8 in the node": {"tp": "1", "ep": "8", "shade": "ep"},
+        "TP 8 and EP 8, side by side": {"ep": "8", "pp": "1"},
+        "TP 8 and EP 8, folded": {"ep": "8", "pp": "1", "folded": "on"},
     }
     break_it = "Put a tensor-parallel group on more than one node: a degree can do it, and so can an order."
     assumptions = (
         "Ranks are numbered node by node, as launchers do. Data parallelism takes the GPUs that the other "
-        "axes leave; wishes that do not fit are cut. Expert ranks are neighbours among the data ranks. "
+        "axes leave; wishes that do not fit are cut. Expert ranks are neighbours among the data ranks, or, "
+        "folded, among all ranks of their stage, whatever attention makes of them. "
         "Letters mark the chosen rank's peers: T tensor, C context, E expert, D data, P pipeline; their "
         "colour is the wire between them and it, NVLink in the node, the network across, red where tensor "
         "parallelism leaves its node. Equal shading: equal place on an axis."
@@ -73,24 +77,25 @@ class RankMesh(Widget):
 
     # -- the engine, asked -----------------------------------------------------------------------------------
     def sizes(self):
-        return mesh.sizes(self.gpus, self.tp, self.pp, self.cp, self.ep)
+        return mesh.sizes(self.gpus, self.tp, self.pp, self.cp, self.ep, self.folded)
 
     def picked(self):
         """The chosen rank, or the last there is."""
         return np.minimum(self.rank, self.gpus - 1.0)
 
     def nodes(self):
-        return mesh.nodes(self.sizes(), self.order, self.per_node)
+        return mesh.nodes(self.sizes(), self.order, self.per_node, self.folded)
 
     def is_across(self):
         return self.nodes().tp > 1
 
     def relation(self):
-        return mesh.relation(RANKS, self.picked(), self.sizes(), self.order)
+        return mesh.relation(RANKS, self.picked(), self.sizes(), self.order, self.folded)
 
     def torn_peers(self):
         """The tensor peers, where their group left its node."""
-        return (self.relation() == 2) & self.is_across()
+        peers = mesh.peers(RANKS, self.picked(), self.sizes(), self.order).tp
+        return peers & (self.picked() != RANKS) & self.is_across()
 
     def way(self, size, nodes):
         """0 for an axis of one rank, 1 for one inside a node, 2 across nodes."""
@@ -105,7 +110,7 @@ class RankMesh(Widget):
     @part(*PLACE, "shade")
     def cells(self):
         sizes = self.sizes()
-        at = np.stack(mesh.coordinates(RANKS, sizes, self.order))
+        at = np.stack(mesh.coordinates(RANKS, sizes, self.order, self.folded))
         return {
             **grid(self.gpus, self.per_node, MOST_GPUS, MOST_GPUS, self.per_node).sides(),
             "rank": RANKS,
@@ -152,6 +157,9 @@ class RankMesh(Widget):
     @part(*PLACE)
     def axes(self):
         sizes, nodes, strides = self.sizes(), self.nodes(), mesh.strides(self.sizes(), self.order)
+        strides = strides._replace(
+            ep=np.where(self.folded, mesh.folded_stride(sizes, self.order), strides.ep)
+        )
         ways = [self.way(size, over) for size, over in zip(sizes, nodes)]
         wires = [select(way, ["alone", "link", "network"]) for way in ways]
         wires[0] = choose(self.is_across(), "over", wires[0])

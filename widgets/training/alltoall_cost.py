@@ -25,6 +25,8 @@ MODELS = [
         "qwen3-235b-a22b",
         "gpt-oss-120b",
         "deepseek-v2-lite",
+        "kimi-k3",
+        "nemotron-3-super",
     )
 ]
 MACHINES = [
@@ -85,6 +87,7 @@ class AlltoallCost(Widget):
         "EP 64 in a rack of 72": {"ep": "64", "machine": "gb200-nvl72"},
         "Mixtral 8x22B": {"model": "mixtral-8x22b"},
         "1,024 tokens in a node, FP8": {"tokens": 1024, "fp8": "on"},
+        "Latent experts: Kimi K3": {"model": "kimi-k3", "ep": "64"},
         "Decoding, 128 tokens a GPU": {"tokens": 128, "ep": "64", "way": "once"},
     }
     tap = {"places": "ep"}
@@ -94,7 +97,8 @@ class AlltoallCost(Widget):
         "16). All choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work "
         "at once, at measured shares of their rates; nothing is overlapped with arithmetic, no packet waits "
         "for another. The experts of a GPU are one grouped product, with padded tiles and every expert's "
-        "weights read; the shared expert and the activation are in it, attention is not. Weights are those "
+        "weights read; the shared expert, the activation and the products into a latent and back are in it, "
+        "attention is not. Weights are those "
         "of all layers: pipeline stages would divide them."
     )
     formula = (

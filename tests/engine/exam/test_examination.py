@@ -11,6 +11,7 @@ import pytest
 
 from engine import catalog
 from engine.base import check
+from engine.base.units import DAY
 from engine.calibration import bands
 from engine.catalog import models
 from engine.exam import examination
@@ -162,7 +163,7 @@ def test_it_is_the_planner_s_own_and_handed_in_has_all_points_for_the_layout(see
     a = best.layout
     mine = examination.by_hand(seed, a.tp, a.pp, a.cp, a.ep, a.zero, a.micro_batch, RECOMPUTE[a.recompute])
     assert mine.ratio == pytest.approx(1.0 / slowed, rel=1e-12)
-    marks = examination.points(mine, examination.used_bytes(mine), mine.binding, mine.days)
+    marks = examination.points(mine, examination.used_bytes(mine), mine.binding, mine.days * DAY)
     assert marks.tolist() == list(examination.MOST) and sum(marks) == examination.FULL_MARKS == 30
 
 
@@ -209,7 +210,7 @@ def test_a_layout_that_cannot_be_built_is_said_so():
     assert not found.legal and not found.fits and found.fault == 0
     unrun = examination.by_hand(1917, 2, 2, 1, 8, zero=3)  # Megatron Core
     assert not unrun.legal and examination.FAULTS[int(unrun.fault)] == "the software must be able to run it"
-    assert examination.points(found, 1e9, found.binding, found.days).tolist() == [0, 0, 0, 0, 5, 5]
+    assert examination.points(found, 1e9, found.binding, found.days * DAY).tolist() == [0, 0, 0, 0, 5, 5]
     assert not examination.by_hand(8, ep=8).legal  # a dense model has no experts to share out
 
 
@@ -471,7 +472,7 @@ def test_a_layout_that_does_not_fit_keeps_its_other_points():
     """Two to be built and what was estimated well; no pace."""
     found = examination.by_hand(1917, 1, 2, 1, 8)
     assert found.legal and not found.fits
-    marks = examination.points(found, examination.used_bytes(found), found.binding, found.days)
+    marks = examination.points(found, examination.used_bytes(found), found.binding, found.days * DAY)
     assert marks.tolist() == [2, 0, 0, 5, 5, 5]
 
 

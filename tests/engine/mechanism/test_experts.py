@@ -20,6 +20,24 @@ BARE = interconnect.plain(gpus_per_node=8.0, link_bytes_per_s=450e9, nic_bytes_p
 
 
 # -- load ----------------------------------------------------------------------------------------------------
+def test_a_latent_narrows_what_is_sent_and_what_each_expert_reads():
+    """Nemotron 3 Super projects 4,096 values to 1,024: a quarter of the bytes on the wires, and the time of
+    the experts at that width, the shared one at the whole width, and two dense products."""
+    model = catalog.model("nemotron-3-super")
+    whole = experts.ExpertSizes(model.experts, model.top_k, model.hidden, model.expert_ffn, model.gated)
+    found, wide = (experts.layer(each, 4096, 8, H100, 1, False, False) for each in (model, whole))
+    assert model.expert_hidden == 1024 and V3.expert_hidden == V3.hidden
+    start_s = experts.exchange_s(0.0, 1.0, 2.0, experts.copies(22, 512, 8, 8, 1, False), 8, 8, H100.net)
+    assert found.dispatch_s - start_s == pytest.approx((wide.dispatch_s - start_s) / 4, rel=0.05)
+    local = model.experts / 8
+    rows = experts.mean_rows(4096, model.top_k, local)
+    assert found.experts_s == pytest.approx(
+        experts.experts_s(rows, local, 1024, model.expert_ffn, 0.0, H100.wide)
+        + experts.shared_s(4096, 4096, model.shared_experts * model.shared_ffn, 0.0, H100.wide)
+        + experts.projections_s(4096, 4096, 1024, H100.wide)
+    )
+
+
 def test_capacity_by_hand():
     assert experts.mean_rows(512, 2, 8) == 128
     assert experts.capacity_rows(512, 2, 8, 1.25) == 160

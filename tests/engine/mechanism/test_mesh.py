@@ -55,6 +55,40 @@ def test_expert_ranks_are_neighbours_among_the_data_ranks():
     )
 
 
+def folded_groups(size, order):
+    """The expert groups by hand: each stage's ranks in their order, cut into stretches."""
+    stage = mesh.coordinates(RANKS, size, order).pp
+    for each in np.unique(stage):
+        ranks = RANKS[stage == each]
+        yield from ranks.reshape(-1, int(size.ep))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.key)
+@pytest.mark.parametrize(
+    ("tp", "pp", "ep"), [(8.0, 4.0, 8.0), (8.0, 2.0, 64.0), (2.0, 8.0, 4.0), (1.0, 1.0, 16.0)]
+)
+def test_folded_experts_are_neighbours_among_all_ranks_of_a_stage(order, tp, pp, ep):
+    size = mesh.sizes(512.0, tp=tp, pp=pp, ep=ep, folded=True)
+    assert size.ep == ep
+    for group in folded_groups(size, order):
+        at = mesh.peers(RANKS, group[0], size, order, folded=True)
+        assert RANKS[at.ep].tolist() == group.tolist()
+        assert mesh.coordinates(group, size, order, folded=True).ep.tolist() == list(range(int(ep)))
+        nodes = len(np.unique(mesh.node(group, 8.0)))
+        assert nodes == mesh.nodes(size, order, 8.0, folded=True).ep
+
+
+def test_folding_brings_experts_back_into_the_node_of_the_tensor_ranks():
+    """EP 8 beside TP 8: every eighth GPU on eight nodes, or the eight of one."""
+    size = mesh.sizes(512.0, tp=8.0, pp=4.0, ep=8.0)
+    assert mesh.nodes(size, USUAL, 8.0).ep == 8 and mesh.nodes(size, USUAL, 8.0, folded=True).ep == 1
+    assert (
+        mesh.sizes(64.0, tp=8.0, ep=32.0).ep == 8 and mesh.sizes(64.0, tp=8.0, ep=32.0, folded=True).ep == 32
+    )
+    related = mesh.relation(RANKS, 0.0, size, USUAL, folded=True)
+    assert related[1:8].tolist() == [4.0] * 7 and related[8] == 5
+
+
 @given(powers, powers, powers, st.sampled_from(ORDERS), st.integers(0, 511))
 def test_coordinates_are_those_of_a_row_major_array(tp, pp, cp, order, rank):
     """init_device_mesh numbers ranks as arange(n).reshape(sizes), the last dimension innermost."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from course import widget_html
+from engine.base.units import DAY
 from engine.step import planner
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS
@@ -24,7 +25,7 @@ ANSWERS = {
     "ep": "8",
     "memory": "60e9",
     "binds": "network",
-    "days": "80",
+    "run_s": str(80 * DAY),
 }
 
 
@@ -132,7 +133,7 @@ def test_the_class_opens_it_on_a_layout_that_can_be_built():
 
 def test_days_can_be_worked_out_again_from_their_reason():
     """6 × (6.42 + 0.30) billion × 200 billion over 64 × 312 TFLOP/s × 0.393 is 11.9 days."""
-    words = READ.shown(seed="333", handed_in="on", days="20")["regimes"]["days_missed"]["text"]
+    words = READ.shown(seed="333", handed_in="on", run_s=str(20 * DAY))["regimes"]["days_missed"]["text"]
     assert not lacks(words, "11.9", "6", "6.42B", "302M", "200B tokens", "39.3 %", "64 peaks", "01")
     assert pytest.approx(11.9, abs=0.05) == 6 * (6.42e9 + 302e6) * 200e9 / (0.393 * 64 * 312e12) / 86400
 

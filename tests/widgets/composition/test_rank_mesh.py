@@ -128,3 +128,19 @@ def test_the_headline_counts_the_peers_that_are_lit(texts):
     if here and where == "elsewhere":
         where = f"({len(peers) - len(here)} elsewhere)"
     assert f": tensor {len(peers)} {where}, " in shown["summary"]
+
+
+def test_folded_experts_are_lit_over_the_tensor_peers():
+    """EP 8 beside TP 8: on every eighth GPU of eight nodes, or on the seven neighbours in its own."""
+    beside = {"ep": "8", "pp": "1"}
+    assert lit("E", **beside) == list(range(8, 64, 8)) and lit("T", **beside) == list(range(1, 8))
+    folded = beside | {"folded": "on"}
+    assert lit("E", **folded) == list(range(1, 8)) and not lit("T", **folded)
+    assert not lacks(str(part("axes", **beside)["where"][2]), "across 8 nodes", "every 8th GPU")
+    assert not lacks(str(part("axes", **folded)["where"][2]), "in one node", "side by side")
+    assert "experts 7 in its node" in shown(**folded)["summary"]
+
+
+def test_a_torn_tensor_group_stays_red_where_the_experts_are_folded_over_it():
+    texts = {"tp": "16", "ep": "4", "folded": "on"}
+    assert torn_apart(**texts) == list(range(1, 16))
