@@ -21,7 +21,7 @@ TROUGH, BESIDE, UNDER_PX = 0.85, 0.3, 36.0
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
 # rows from which on the dot's value changes its side, the ceiling's name its end: at shares of the axis
 SIDES = LEAST_ROWS * (MOST_ROWS / LEAST_ROWS) ** np.array([0.12, 0.46, 0.85])
-ACROSS = (25.0, 11500.0)
+ACROSS = (25.0, 14000.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height
 WAVES = np.arange(64.0)  # drawn at most
@@ -40,7 +40,8 @@ TIMES = {
 TIMED_ON = np.array([tiling.chip(row.chip).multiprocessors for row in TIMED])
 OURS = np.array([0.0 if row.tile is None else 1.0 for row in TIMED])  # of this kernel; else of torch's
 TIMED_TILES = np.array([row.tile or (0.0,) * len(Tile._fields) for row in TIMED])
-KEY_AT, KEY_ROWS = 40.0, np.array([0.58, 0.49])  # what the marks are, of the view
+# of the view, at the left, where no curve is high: which tile is dashed, and what the marks are
+BEST_ROW, KEY_AT, KEY_ROWS = 0.74, 40.0, np.array([0.6, 0.51])
 TILE = ("block_m", "block_n", "block_k", "stages", "warps")
 SPEED = (*TILE, "n", "k", "group", "gpu")
 
@@ -234,6 +235,7 @@ class TileTuner(Widget):
             "rows": self.m,
             "flops_per_s": self.speed(),
             "best": self.best_speed(),
+            "best_row": BEST_ROW * self.view(),
             **self.value_of_the_dot(),
             "text": choose(better, f"{name}, the best for {rows} rows", "no tile is faster"),
             "short": choose(better, name, "no tile is faster"),
@@ -287,6 +289,7 @@ class TileTuner(Widget):
             "flops_per_s": NUMBERS["flops_per_s"],
             "seen": np.where(here, 1.0, 0.0),
             "text": [choose(here[i], f"measured: {row.name}", "") for i, row in enumerate(PRODUCTS)],
+            "short": [choose(here[i], "measured", "") for i in range(len(PRODUCTS))],
         }
 
     @hint("measured")
@@ -500,10 +503,7 @@ class TileTuner(Widget):
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
         for width, words in (("wide", "text"), ("narrow", "short")):
-            fig.only(
-                width,
-                p.text(MOST_ROWS, 0, text=words, source=here, text_align="right", y_offset=-14, **fig.LABEL),
-            )
+            fig.only(width, p.text(LEAST_ROWS, "best_row", text=words, source=here, **fig.LABEL))
         p.segment(
             "rows", 0, "rows", "flops_per_s", source=here, line_color=color["ink-faint"], line_dash=[2, 4]
         )
@@ -516,14 +516,14 @@ class TileTuner(Widget):
             fill_color=color["compute"],
             line_color=color["panel"],
         )
-        p.text(
-            **line,
-            text="text",
-            source=measured,
-            y_offset=24,
-            text_align="center",
-            **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL,
+        name = (
+            {"y_offset": 24, "text_align": "right"}
+            | fig.BOLD
+            | {"text_color": color["accent"]}
+            | fig.ON_PANEL
         )
+        for width, words in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text(**line, text=words, source=measured, **name))
         dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD | fig.ON_PANEL
         fig.only("wide", p.text(text_align="value_align", y_offset="value_up", **dot))
         fig.only("narrow", p.text(text_align="value_narrow", y_offset="value_up_narrow", **dot))
