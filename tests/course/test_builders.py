@@ -85,7 +85,7 @@ def test_a_difference_is_seen(tmp_path, monkeypatch):
     for name, said in (("mkdocs", "one two"), ("zensical", "one three")):
         folder = tmp_path / name / "a"
         folder.mkdir(parents=True)
-        html = f"<title>{said}</title><article><p>{said}</p><a href='x'></a><a href=\"{said[-1]}\">go</a></article>"
+        html = f'<title>{said}</title><article><p>{said}</p><a href="{said[-1]}">go</a></article>'
         (folder / "index.html").write_text(html)
     monkeypatch.setattr(builders, "SITES", {name: tmp_path / name for name in ("mkdocs", "zensical")})
     assert [each.split(":")[0] for each in builders.told("a")] == ["words", "links", "title"]
