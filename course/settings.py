@@ -21,7 +21,7 @@ class _Loader(yaml.Loader):  # it also names Python's functions, and mkdocs.yml 
 def _from_environment(loader: _Loader, node: yaml.SequenceNode) -> str:
     """``!ENV [NAME, default]``: a variable of the environment, as both programs read it."""
     name, default = loader.construct_sequence(node)
-    return os.environ.get(name, default)
+    return os.environ.get(name, str(default))
 
 
 _Loader.add_constructor("!ENV", _from_environment)
