@@ -34,6 +34,7 @@ from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 ASSETS = Path(__file__).resolve().parents[1] / "site" / "theme" / "assets"
+STARTS_WITHIN_MS = 180_000  # a server that imports everything, on a busy machine
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 DASHBOARD: ViewportSize = {"width": 960, "height": 720}
 README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "lesson.png"
@@ -194,6 +195,7 @@ def program(name: str) -> str:
 def dashboards(browser: Browser, names: list[str]) -> None:
     """The pictures of the examples, each in its first state."""
     page = browser.new_page(viewport=DASHBOARD, color_scheme="light", reduced_motion="reduce")
+    page.set_default_timeout(STARTS_WITHIN_MS)
     for name in names or sorted(path.stem for path in EXAMPLES.glob("*.py")):
         app = [sys.executable, "-m", "panel", "serve", f"{EXAMPLES / name}.py", "--port", "0"]
         with subprocess.Popen(app, stderr=subprocess.PIPE, text=True) as server:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 FILE = Path(__file__).resolve().parents[1] / "mkdocs.yml"
-BUILT_IN = ("toc", "tables", "fenced_code")  # extensions that both programs add
+BUILT_IN = ("toc", "tables", "fenced_code")  # extensions that mkdocs puts before all others
 
 
 class _Loader(yaml.Loader):  # it also names Python's functions, and mkdocs.yml is ours
@@ -21,7 +21,7 @@ class _Loader(yaml.Loader):  # it also names Python's functions, and mkdocs.yml 
 def _from_environment(loader: _Loader, node: yaml.SequenceNode) -> str:
     """``!ENV [NAME, default]``: a variable of the environment, as both programs read it."""
     name, default = loader.construct_sequence(node)
-    return os.environ.get(name, default)
+    return os.environ.get(name, str(default))
 
 
 _Loader.add_constructor("!ENV", _from_environment)
@@ -42,7 +42,7 @@ def extensions() -> tuple[list[str], dict[str, dict]]:
     """The Markdown extensions in their order, and the options of those that have any."""
     listed = [{each: {}} if isinstance(each, str) else each for each in of("markdown_extensions")]
     options = {name: given for each in listed for name, given in each.items()}
-    return [*(name for name in BUILT_IN if name not in options), *options], options
+    return [*BUILT_IN, *(name for name in options if name not in BUILT_IN)], options
 
 
 def public_home() -> str:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from course import html_tree, lessons
+from course import html_tree, lessons, settings
 from course.output import book, plain
 from course.output.plain import Source
 from tests.cases import in_one_test

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from course import html_tree, lessons
+from course.output import reading_time
 
 SECONDS = {"word": 60 / 200, "formula": 20, "figure": 90}
 LESSONS = sorted(path.stem for path in lessons.LESSONS.glob("[01]*.md"))
@@ -62,6 +63,26 @@ def test_the_first_five_take_at_most_two_and_a_half_hours(page):
     shown = [page(lesson)[0] for lesson in LESSONS[:5]]
     assert LESSONS[4].startswith("05-") and sum(shown) <= 150, shown
     assert shown[0] <= 30
+
+
+def test_the_build_counts_as_this_file_does():
+    words, formula = "word " * 400, '<div class="math"><math><mi>a</mi></math></div>'
+    html = f"<article><p>{words}</p>{formula}<details><p>{words}</p></details>"
+    html += f'<figure class="widget" data-widget="x"><p>{words}</p></figure><p>{words}</p>'
+    html += f'<h2 id="exercises">Exercises</h2><p>{words}</p></article>'
+    assert reading_time.minutes(html) == round(4 + 1 / 3 + 1.5)
+
+
+def test_a_time_is_put_where_a_template_asks_for_it():
+    asked = "<p><!-- minutes a/ --> and <!-- minutes a/ b/ -->, <!-- hours a/ b/ --></p><!-- a note -->"
+    read = {"a/": 31, "b/": 100}.__getitem__
+    assert reading_time.filled(asked, read) == "<p>31 and 131, 2</p><!-- a note -->"
+
+
+def test_no_page_is_left_without_its_times(site):
+    assert [
+        path.name for path in site.glob("**/*.html") if reading_time.ASKED.search(path.read_text("utf-8"))
+    ] == []
 
 
 def test_what_counts_and_what_does_not():

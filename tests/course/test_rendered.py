@@ -6,13 +6,13 @@ import logging
 
 import pytest
 from material.plugins.search.plugin import SearchIndex
+from mkdocs.config import load_config
 from mkdocs.structure.files import File, get_files
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
-from course import lessons, rendered
+from course import lessons, rendered, settings
 from course.links import glossary
-from course.output import book
 from widgets.kit.page import dependencies
 
 SETTINGS = {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}
@@ -31,7 +31,7 @@ def times(tmp_path, monkeypatch):
 
 def read(name: str) -> tuple[Page, list]:
     """A page of the course as read by mkdocs, and the arguments needed to render it."""
-    config = book.settings()
+    config = load_config(str(settings.FILE))
     files = get_files(config)
     get_navigation(files, config)
     page = files.get_file_from_path(name).page
