@@ -48,9 +48,9 @@ experts' rows, and for each expert that a GPU holds two products, with a cast of
 (Transformer Engine's multi_stream_cublas_gemm and split_quantize are loops over experts). The first is fitted
 on one run, Qwen3 30B with one sequence a micro-batch and eight experts on each of 16 H100 (Megatron Bridge
 26.06), whose layers take the CPU and the GPU 9.5 ms forward and backward. Judged by the rest of Megatron
-Bridge's runs without a graph of the whole step: on H100, three of Qwen3 within 3 % and five of gpt-oss 5 to
-12 % too fast (before the GPU waited for them, 9 to 23). Two older runs of Qwen3 on H100 took 1.7 and 2.1
-times as long all the same."""
+Bridge's runs without a graph of the whole step: on H100, three of Qwen3 within 2 %, one with 16 experts on
+each 17 % too slow, and five of gpt-oss 6 to 12 % too fast (before the GPU waited for them, 9 to 23). Two
+older runs of Qwen3 on H100 took 1.5 and 2.1 times as long all the same."""
 
 
 def step_s(issue_s: Real, run_s: Real) -> Real:
