@@ -53,6 +53,7 @@ GROUPS = {
     "dataset": "seq",
 }
 TOKENS = "dataset.seq_length"  # of which the model's is made
+EVERY_RANK = "each rank runs this: start it by srun, or with torchrun --nproc-per-node 8 in place of python"
 NO_RECIPE = (
     "the library has no recipe of that name: write one, with AutoBridge.from_hf_pretrained for its model"
 )
@@ -231,6 +232,7 @@ def written(run: ExportedRun, recipe: str = "") -> str:
     if 0 < run.gradient_bytes < 4:
         given[KEYS["wide_gradients"]] = "false"
     lost = "".join([line.lstrip() for line in writer.lost(run, Words)])
+    lost += f"# {EVERY_RANK}\n"
     if started == name:
         lost += f"# {NO_RECIPE}\n"
     lines = [f"python run_recipe.py --recipe {started}", *(f"  {key}={given[key]}" for key in given)]

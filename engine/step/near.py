@@ -141,9 +141,9 @@ def lines(found: tuple[Near, ...]) -> list[printing.Part]:
 def with_near(
     search: Callable[[Job, int], Any], job: Job, gpus: int, ways_to_cut: Callable[[int], int]
 ) -> Any:
-    """The plan that a search finds, with what it finds for near numbers where the job's are awkward. Where it finds
-    nothing, the message names those near numbers for which it does. ``ways_to_cut`` counts the splits of so
-    many GPUs."""
+    """The plan that a search finds, with what it finds for near numbers where the job's are awkward. Where it
+    finds nothing, the message names those near numbers for which it does. ``ways_to_cut`` counts the splits
+    of so many GPUs."""
     try:
         found = search(job, gpus)
     except ValueError as error:

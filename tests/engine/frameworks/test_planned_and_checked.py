@@ -142,7 +142,7 @@ def test_a_recipe_says_every_switch_that_the_library_s_own_would_set_otherwise()
     one = Launch("bridge", catalog.model("qwen3-32b"), 64, "bf16", job=job, layout=Layout(64, 4, 2))
     text = texts("bridge", one)["train.sh"]
     said = dict(word.split("=") for word in text.split() if "=" in word)
-    assert text.startswith("python run_recipe.py --recipe qwen3_32b_pretrain_16gpu_h100_bf16_config ")
+    assert "\npython run_recipe.py --recipe qwen3_32b_pretrain_16gpu_h100_bf16_config " in text
     assert said["model.recompute_granularity"] == said["model.virtual_pipeline_model_parallel_size"] == "null"
     assert said["model.cross_entropy_loss_fusion"] == "false"
     assert said["ddp.use_distributed_optimizer"] == said["optimizer.use_distributed_optimizer"] == "true"

@@ -697,7 +697,7 @@ def test_the_headline_says_the_verdict_that_the_exit_status_is_that_of(report):
         "no_room": (f"{serve} 2048 --gpu-memory-utilization 0.5", 3),
         "fits": (f"{serve} 2048", 0),
         "refused": (f"{serve} 2048 --tensor-parallel-size 3", 4),
-        "unknown": (f"{serve} 2048 --enable-lora", 5),
+        "unknown": (f"{serve} 2048 --num-gpu-blocks-override 100", 5),
     }[report]
     found = engine.check_launch(text, gpu="rtx-3090")
     said = shown.headline(found).split(": ", 1)[1]
