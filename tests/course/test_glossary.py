@@ -1,7 +1,6 @@
 """Each word of the glossary is linked where a lesson first uses it, once, and only in running text."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 from markdown import Markdown
@@ -54,15 +53,15 @@ def test_headings_code_links_and_pages_that_say_so_are_left_alone(text):
 
 
 def test_a_word_of_some_lessons_is_linked_in_those_alone():
-    """A tile of lesson 17 is none of lesson 03's; and mkdocs says which lesson it is."""
+    """A tile of lesson 17 is none of lesson 03's; and the text says which lesson it is."""
     words = {entry.word: number for number, entry in enumerate(glossary.entries())}
     assert words["Tile"] in glossary.meant_in("17") and words["Tile"] not in glossary.meant_in("03")
     assert words["AllReduce"] in glossary.meant_in("03") & glossary.meant_in("17")
     converter = Markdown(extensions=["course.links.glossary"])
-    converter.treeprocessors.register(
-        SimpleNamespace(file=SimpleNamespace(name="03-interconnect"), run=lambda root: None), "relpath", 0
-    )
-    assert "term" not in converter.convert("A tile.") and "term" in converter.convert("A tile over a rail.")
+    with lessons.on(lessons.read("03-interconnect.md")):
+        assert "term" not in converter.convert("A tile.")
+        assert "term" in converter.convert("A tile over a rail.")
+    assert "term" in converter.convert("A tile.")  # a text of no lesson
 
 
 def test_an_entry_names_lessons_that_exist():
