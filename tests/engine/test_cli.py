@@ -134,7 +134,8 @@ def test_what_people_type_is_read(capsys):
 
 def test_a_plan_is_exported_as_a_file_and_only_where_it_fits(capsys):
     status, out, err = call(f"{PLAN} --export megatron", capsys)
-    assert status == 0 and out.startswith("export CUDA_DEVICE_MAX_CONNECTIONS=1\nARGS=(\n") and out.rstrip().endswith(")")
+    assert status == 0 and out.startswith("export CUDA_DEVICE_MAX_CONNECTIONS=1\nARGS=(\n")
+    assert out.rstrip().endswith(")")
     assert "fp32 gradients (18 bytes a parameter)" in err and "slower_by" not in out
     status, out, err = call(
         "plan --model llama3.1-405b --gpu H100 --gpus 8 --global-batch 64 --seq 8k --export megatron", capsys
