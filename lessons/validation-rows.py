@@ -18,6 +18,7 @@ def source(name: str) -> AxisError:
     return next(each for each in accuracy.families() if each.axis == name)
 
 
+mamba_backward = StateSpace.backward  # the backward pass of Mamba-2 over its forward pass
 goals = len(accuracy.goals())  # goals in the table
 goals_met = sum(each.met for each in accuracy.goals())  # goals that are met
 # what the goals that are missed are about
