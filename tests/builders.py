@@ -1,7 +1,7 @@
 """Compares the pages of the two programs that can make them: make builders, or python -m tests.builders.
 
-Both sites must be there (make site, make site BUILDER=zensical). For each page: the words and the links of its
-article, its title, and with a browser how much of its picture differs, on a desk and on a phone. What
+Both sites must be there (make site, make site BUILDER=zensical). For each page: the words and the links of
+its article, its title, and with a browser how much of its picture differs, on a desk and on a phone. What
 differs is printed; the exit status is 1 if words, links or titles do, or more of a picture than ``ALLOWED``.
 """
 
