@@ -5,6 +5,7 @@ from typing import Any
 
 from engine import validation
 from engine.catalog import gpu, model, serving_software
+from engine.catalog.mixers import StateSpace
 from engine.one_gpu import measurements, tiling
 from engine.one_gpu.tiling import Published
 from engine.serving import decoding, inference
