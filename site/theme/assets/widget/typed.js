@@ -118,11 +118,8 @@ function unitOf(unit, family, label) {
 }
 
 // What one is, of "k tokens" or of "GPUs": the words of the question and those that the course counts; null where it is another thing.
-// A unit is no noun, but for the time with which a label begins: "Days of the run" counts days.
 function nounOf(unit, family, label) {
-  if (!phrase.test(unit)) return null;
-  if (singular(unit.toLowerCase()) === singular(label.toLowerCase().split(" ")[0]) && scaleOf(unit, "seconds")) return 1;
-  if (MEASURED.some(kind => scaleOf(unit, kind))) return null;
+  if (!phrase.test(unit) || MEASURED.some(kind => scaleOf(unit, kind))) return null;
   const wordsOf = text => text.match(every(WORD)) ?? [];
   const known = new Set([...wordsOf(label.toLowerCase()), ...COUNTED[family]].map(singular));
   const timed = known.has("second") ? ["s", "sec", "second"] : [];

@@ -92,7 +92,6 @@ def field(slug: str, name: str, texts: list[str] | None, shown: float | None = N
         ("three_walls", "mfu", "40", 0.4),
         ("allocator_replay", "spread", "0.4", 0.004),  # this fits as it is shown, in per cent
         ("ddp_scaling", "ranks", "64 GPUs", 64.0),
-        ("layout_exam", "days", "17.6 days", 17.6),  # the time that is counted
         ("ddp_scaling", "ranks", "0x40", 64.0),
         ("bubble_map", "ratio", "1.5×", 1.5),
         ("training_step", "gpus", "2^14", 16384.0),
