@@ -156,6 +156,4 @@ def fp8_without_overlap() -> float:
 small_sums_error = agreement.group_error("allreduce below 64 MB", case="8xh100")
 questions = len(agreement.answers())  # questions of yes or no
 launches = len(launch_cases.held())  # launches judged
-strangers = len(launch_cases.strangers_held())  # launches of strangers
-strangers_judged = sum(one.judged for one in launch_cases.strangers_held())  # of which we say how they end
-strangers_right = sum(one.right for one in launch_cases.strangers_held())  # and rightly
+of_strangers = launch_cases.tally_of_strangers()  # launches of strangers, counted

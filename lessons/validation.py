@@ -4,10 +4,7 @@ from engine.calibration import bands
 from engine.validation import launch_cases
 from engine.validation.accuracy import KindError
 
-STRANGERS = launch_cases.strangers_held()  # each stranger's launch, with how we judge it
-strangers = len(STRANGERS)  # launches of strangers
-strangers_judged = sum(one.judged for one in STRANGERS)  # of which we say how they end
-strangers_right = sum(one.judged and one.right for one in STRANGERS)  # and rightly
+of_strangers = launch_cases.tally_of_strangers()  # launches of strangers, counted
 
 
 def leaning(kind: KindError) -> str:

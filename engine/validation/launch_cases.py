@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine import catalog
 from engine.catalog import files
@@ -99,6 +99,20 @@ def held() -> tuple[JudgedLaunch, ...]:
 def strangers_held() -> tuple[JudgedLaunch, ...]:
     """Every launch of a stranger, with the engine's answer."""
     return tuple(_held(name, case) for name, case in strangers().items())
+
+
+class StrangersTally(NamedTuple):
+    """How many launches of strangers there are, how many the engine judges, and how many of these rightly."""
+
+    launches: int
+    judged: int
+    right: int
+
+
+def tally_of_strangers() -> StrangersTally:
+    """The launches of strangers, counted."""
+    found = [one.right for one in strangers_held() if one.judged]
+    return StrangersTally(len(strangers_held()), len(found), sum(found))
 
 
 def wrong_about() -> list[JudgedLaunch]:
