@@ -55,7 +55,7 @@ def test_a_mark_names_its_run_both_numbers_and_its_source():
 
 def test_labels_name_the_worst_of_each_group():
     labels = shown()["parts"]["labels"]
-    assert labels["name"][0] == "GB200 recipes, MoE, −50 %" and labels["short"][0] == "−50 %"
+    assert labels["name"][0] == "GB200 recipes, MoE, −48 %" and labels["short"][0] == "−48 %"
     for name, height in zip(labels["name"], labels["y"]):
         worst = next(row for row in agreement.among("steps") if name.startswith(row.group))
         assert height == pytest.approx(worst.predicted / worst.measured)

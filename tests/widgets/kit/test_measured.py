@@ -70,7 +70,7 @@ PRESENT = {
         "gpus": (w.gpus, 0),
         "batch_tokens": (w.batch_tokens, 0),
         "seq": (w.seq, 0),
-        "recipe": (w.recipe.key, 0),
+        "recipe": (w.counted_recipe().key, 0),
         "narrow": (w.precision.narrow, 0),
     },
     "pipeline_timeline": lambda w: {
