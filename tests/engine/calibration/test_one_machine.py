@@ -28,6 +28,8 @@ ALLOWED = {
     "frameworks/vllm.py PCIE_BYTES_PER_S": "up to which a link between cards counts as PCIe",
     # the job of sixteen ranks in which a reader looks for a fault; how long things take there is not asked
     "executed/incident.py START_S": "the latency of its collectives",
+    "executed/incident.py DATA_S": "a batch for its ranks",
+    "executed/incident.py WRITE_S": "a copy to the host",
     "executed/incident.py ISSUE_S": "between two calls of its hosts",
     "executed/incident.py SHORTEST_S": "the shortest piece that is drawn",
     # defaults of a picture or a function, which its callers replace by their own machine's
