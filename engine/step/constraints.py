@@ -313,6 +313,14 @@ class AxisLimits(NamedTuple):
     able: tuple[Ability, ...] = ()  # what each of the frameworks can run
     whole: tuple[Real, ...] = ()  # for each of them, 1 where it cannot cut the model into stages
 
+    def of_model(self, key: str) -> AxisLimits:
+        """These limits for a model of this key, with ``whole`` in what the frameworks can run."""
+        if not self.whole:
+            return self
+        cut = zip(self.able, self.whole, strict=True)
+        able = tuple(replace(each, whole=(key,) if uncut else ()) for each, uncut in cut)
+        return self._replace(able=able, whole=())
+
     @property
     def of_any(self) -> AxisLimits:
         """What one of the frameworks can run, without any other limit."""

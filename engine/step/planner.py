@@ -94,7 +94,7 @@ def _found(
     by,
 ) -> tuple[PlannerAnswer, Cloud | None]:
     at = Machine(Gpu("own", "own", "", 0, hbm_bytes, 1.0), "bf16", chip, wires)
-    job = Job(global_batch, seq, recipe, by)
+    job, limits = Job(global_batch, seq, recipe, by), limits.of_model(model.key)
     splits = search.splits(model, job, gpus) if ideal_s else []
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Degrees._fields, np.reshape(splits, (-1, 6)).astype(float).T))

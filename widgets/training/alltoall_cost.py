@@ -296,7 +296,8 @@ class AlltoallCost(Widget):
         )
         p.segment("x", FLOOR, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
         named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
-        p.text("x", 0.76, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
+        for width, height in (("wide", 0.76), ("narrow", 0.66)):  # on a phone below the last bar's words
+            fig.only(width, p.text("x", height, **named, **fixed, **fig.LABEL | fig.OVER_LINES))
         p.segment(-0.005, 0, 1.005, 0, line_color=color["axis"])
         p.quad(
             left="work_left",
@@ -327,7 +328,7 @@ class AlltoallCost(Widget):
             "top",
             text="text",
             source=chosen,
-            text_align="center",
+            text_align="inward",
             y_offset=-26,
             **fig.BOLD | fig.OVER_LINES,
         )
@@ -336,7 +337,7 @@ class AlltoallCost(Widget):
             "top",
             text="work",
             source=chosen,
-            text_align="center",
+            text_align="inward",
             y_offset=-10,
             **fig.TEXT | fig.OVER_LINES,
         )
