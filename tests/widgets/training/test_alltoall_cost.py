@@ -38,7 +38,7 @@ def test_the_chosen_slot_holds_its_bars_and_the_edge_lies_behind_the_node():
 
 
 def test_the_target_is_a_layer_of_wires_off_the_node():
-    """On H100s it takes 256 ranks until a layer is mostly wires; B200s compute twice as fast, and it takes 64."""
+    """On H100s a layer is mostly wires from 256 ranks on; on B200s, which compute twice as fast, from 64."""
     every = ("1", "8", "16", "64", "256")
     assert [n for n in every if "mostly_wires" in met(ep=n)] == ["256"]
     assert next(n for n in every if "mostly_wires" in met(ep=n, machine="dgx-b200")) == "64"
