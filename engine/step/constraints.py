@@ -51,8 +51,8 @@ class Ability:
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
     some_layers: bool = False  # it recomputes any number of a stage's layers
     one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
-    whole: tuple[str, ...] = ()  # models that it cannot cut into stages
     names: tuple[str, ...] = ()  # … but for these models, which it has by name
+    whole: tuple[str, ...] = ()  # models that it cannot cut into stages
 
 
 @lru_cache(512)
