@@ -36,7 +36,7 @@ def measure(device: str, quick: bool) -> dict:
     """Seconds per product, each with its sizes."""
     rehearsed = quick and device == "cpu"
     layer, rows, sides = ((64, 64), (16, 32), (64,)) if rehearsed else (LAYER, ROWS, SIDES)
-    shapes = [(m, *layer) for m in rows] + [(side, side, side) for side in sides]
+    shapes = [(m, layer[0], layer[1]) for m in rows] + [(side, side, side) for side in sides]
     found = {"bf16": [timed(bf16(*shape, device), shape, device, quick) for shape in shapes]}
     if device == "cuda":
         # the library takes multiples of 16 rows in fp8

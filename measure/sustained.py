@@ -111,7 +111,7 @@ def without_gradients(work: Work) -> None:
 def training(tokens: int, device: str) -> Work:
     """Forward and backward of a block of Llama's width, uncompiled."""
     block, x = block_and_input(tokens, device)
-    return lambda: step(block, x)
+    return lambda: step(block, x, block)
 
 
 WIDTH, HEADS = 4096, 32
