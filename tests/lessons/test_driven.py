@@ -71,6 +71,13 @@ SAYS = {
             now.tokens == home.tokens / 4 < number(now, "needed") * 1e3
         ),
         "Switch recomputation on": lambda home, now: number(now, "held") < number(home, "held") / 2,
+        "LoRA": lambda home, now: (
+            number(home, "ranks") == 2 and fits(now) and number(now, "total") < number(home, "total") / 5
+        ),
+        "QLoRA": lambda home, now: fits(now) and number(now, "total") < 14,
+        "16,384 tokens and nothing recomputed": lambda home, now: (
+            not fits(now) and now.slider() == "sequence" and now.seq == 16384
+        ),
     },
     "16-custom-kernels-and-fusion.md": {
         "200 FLOPs in each operation": lambda home, now: now.gain() < 1.01 < home.gain() / 7,
