@@ -132,9 +132,7 @@ def total_bytes(
     adapter: Adapter | None = None,
 ) -> Real:
     """All parts together: the memory needed at the worst moment of a step."""
-    return np.sum(
-        parts_bytes(params, model, recipe, seq, micro_batch, recompute, flash, adapter), axis=-1
-    )
+    return np.sum(parts_bytes(params, model, recipe, seq, micro_batch, recompute, flash, adapter), axis=-1)
 
 
 def first_over(parts: Real, gpu: Gpu) -> Real:

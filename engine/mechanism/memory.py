@@ -347,14 +347,7 @@ def layer_activation_bytes(
     check.between(0, 2, recompute=recompute)
     tokens = seq * micro_batch / context
     return tokens * kept_per_token(
-        model,
-        seq,
-        tensor,
-        ops.where(sequence_parallel, tensor, 1),
-        recompute,
-        flash,
-        block,
-        adapter=adapter,
+        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, block, adapter=adapter
     )
 
 

@@ -126,9 +126,9 @@ class MemoryWall(Widget):
         "term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. *Transient* is the larger of "
         "the logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer.\n\n"
         "The shape: width 128 times the layers, heads of 128, MLP four times the width, dropout (GPT-3 175B "
-        "and Llama 405B lie on that line). Activations are bf16 even under fp8. LoRA and QLoRA have an adapter "
-        "of rank 16 beside every matrix. Its state is the chosen recipe's, and the frozen weights take two "
-        "bytes, or 0.52 in four bits with their scales.\n\n"
+        "and Llama 405B lie on that line). Activations are bf16 even under fp8. LoRA and QLoRA have "
+        "an adapter of rank 16 beside every matrix. Its state is the chosen recipe's, and the frozen weights "
+        "take two bytes, or 0.52 in four bits with their scales.\n\n"
         "*Too large* is the model where the state alone passes the HBM, the micro-batch where one sequence "
         "would fit, else the sequence. *Fewest GPUs, state sharded* is the smallest $N$ with "
         "$M_\\text{state}/N$ plus all the rest within one HBM: each GPU has a micro-batch of its own, so its "
@@ -366,7 +366,9 @@ class MemoryWall(Widget):
 
     def summary(self):
         hbm = f"{show(self.gpu.hbm_bytes, 'bytes')} of one {self.gpu.name}"
-        how = over(lambda adapter: "Training" if adapter is None else "Training adapters beside", self.trained)
+        how = over(
+            lambda adapter: "Training" if adapter is None else "Training adapters beside", self.trained
+        )
         takes = f"{how} {show(self.size, 'params')} parameters takes {self.total()}"
         return choose(
             self.is_over(),
