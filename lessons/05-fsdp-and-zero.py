@@ -8,7 +8,7 @@ from engine.catalog.recipes import Recipe
 from engine.executed import executed_training, fully_sharded, zero
 from engine.executed.fully_sharded import ShardedLayer
 from engine.executed.zero import StepTraffic
-from engine.mechanism import hiding, matmul, memory, sharding, start_ups
+from engine.mechanism import budget, hiding, matmul, memory, sharding, start_ups
 from engine.mechanism.adapters import Adapter
 from engine.one_gpu import recordings
 from engine.step import layout
@@ -154,6 +154,10 @@ stage_3_frees_of_a_stage = memory.sharded_state_bytes(
 stage_3_sends_over_stage_1 = pipeline_sent_bytes(stage=3) / pipeline_sent_bytes(stage=1)
 lora = Adapter(rank=16)  # adapters on all matrices of a layer, over frozen weights in bf16
 qlora = Adapter(rank=16, base="nf4-double")  # the same over four bits, their scales quantised too
+
+
+# all that fine-tuning a round 8B needs on one GPU, as the figure counts it
+full_8b_bytes = budget.total_bytes(8e9, models.typical(8e9), adam, 4096, 1, memory.FULL)
 
 
 def tuned(adapter: Adapter | None) -> Estimate:

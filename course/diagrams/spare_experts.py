@@ -7,7 +7,7 @@ import numpy as np
 
 from course.drawing.picture import Picture
 from engine.base import units
-from engine.executed import routing
+from engine.executed import routing, spare_experts
 
 EXPERTS, GPUS, SKEW, SEED = 64, 8, 0.8, 1
 BAR, STEP = 18.0, 22.0
@@ -20,35 +20,14 @@ def loads() -> list[float]:
     return [float(one) for one in np.random.default_rng(SEED).permutation(rows)]
 
 
-def copied(spare: int) -> list[int]:
-    """How many copies each expert has, if each spare place goes to the one whose copies are fullest."""
-    rows, found = loads(), [1] * EXPERTS
-    for _ in range(spare):
-        fullest = max(range(EXPERTS), key=lambda expert: rows[expert] / found[expert])
-        found[fullest] += 1
-    return found
-
-
 def of_gpus(spare: int) -> list[float]:
-    """The rows of each GPU: in order without spare places; with them, the largest first, each to the GPU
-    that has least and room left."""
-    rows = loads()
-    if not spare:
-        each = EXPERTS // GPUS
-        return [sum(rows[gpu * each : (gpu + 1) * each]) for gpu in range(GPUS)]
-    times = copied(spare)
-    pieces = sorted((rows[e] / times[e] for e in range(EXPERTS) for _ in range(times[e])), reverse=True)
-    held: list[list[float]] = [[] for _ in range(GPUS)]
-    for piece in pieces:
-        free = [gpu for gpu in held if len(gpu) < (EXPERTS + spare) // GPUS]
-        min(free, key=sum).append(piece)
-    return [sum(gpu) for gpu in held]
+    """The rows of each GPU."""
+    return spare_experts.on_gpus(loads(), GPUS, spare)
 
 
 def fullest(spare: int) -> float:
     """The fullest GPU over the mean."""
-    rows = of_gpus(spare)
-    return max(rows) * len(rows) / sum(rows)
+    return spare_experts.fullest(loads(), GPUS, spare)
 
 
 def draw(width: float) -> Picture:

@@ -224,7 +224,7 @@ def mlp_matrices(mlp: Any) -> list[Matrix]:
 
 
 def _dense(mlp, copies, routed) -> list[Matrix]:
-    if not mlp.width:
+    if ops.is_zero(ops.as_float(mlp.width)):
         return []
     h, wide = mlp.hidden, mlp.width
     gate = [Matrix("gate_proj", h, wide, *COLUMN, copies, routed)] if mlp.gated else []
@@ -274,6 +274,16 @@ def trained_parameters(model: Any, adapter: Adapter) -> Real:
             if adapter.has(each.name):
                 found = found + count * each.copies * adapter.size(each.k, each.n)
     return found
+
+
+def frozen_bytes(params: Real, model: Any, adapter: Adapter) -> Real:
+    """Bytes of a model of so many parameters, all of them frozen: its layers' matrices in the base's format,
+    everything else in that of the rest."""
+    matrices = models.routed_parameters(model)
+    for count, (kind, mlp, _) in models.blocks(model):
+        beside = mlp.shared if models.is_routed(mlp) else mlp
+        matrices = matrices + count * (kind.matrices + beside.matrices)
+    return matrices * adapter.base_bytes + (params - matrices) * adapter.rest_bytes
 
 
 def layer_parameters(

@@ -11,12 +11,13 @@ from engine import catalog
 from engine.base import check, ops
 from engine.base.types import Real, Truth
 from engine.catalog import models
-from engine.mechanism import memory
+from engine.mechanism import adapters, memory
 from engine.mechanism.memory import FULL, NO_RECOMPUTE
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.catalog.recipes import Recipe
+    from engine.mechanism.adapters import Adapter
 
 # In the order in which they are added up: what needs memory before there is a model, then the model's state,
 # then what a batch leaves behind.
@@ -38,22 +39,26 @@ def parts_bytes(
     micro_batch: Real,
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
+    adapter: Adapter | None = None,
 ) -> Real:
     """Bytes of each of PARTS on one GPU that trains the whole model alone, in this order on the last axis.
 
     framework    a constant: context, kernels, communication buffers (``memory.FRAMEWORK_BYTES``)
-    weights, gradients, optimizer    params × the recipe's bytes (``memory.state_slabs``)
+    weights, gradients, optimizer    params × the recipe's bytes (``memory.state_slabs``); with an adapter its
+                 own parameters × the recipe's bytes, and the frozen weights in the adapter's formats
     activations  what all layers keep (Korthikanti et al., arXiv:2205.05198)
     transient    the larger of the loss's logits and what recomputation rebuilds in one layer: the logits are
                  freed before the first layer is rebuilt
-    Leaves out fragmentation, and that gradients and activations need not peak at once.
+    Leaves out fragmentation, that gradients and activations need not peak at once, and the one matrix that a
+    4-bit base has unpacked.
     """
-    state = memory.state_slabs(params, recipe)
-    kept, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
+    frozen, trained = _frozen_and_trained(params, model, adapter)
+    state = memory.state_slabs(trained, recipe)
+    kept, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash, adapter)
     return np.stack(
         np.broadcast_arrays(
             memory.FRAMEWORK_BYTES,
-            state[..., 0],
+            frozen + state[..., 0],
             state[..., 1],
             np.sum(state[..., 2:], axis=-1),
             kept,
@@ -63,14 +68,21 @@ def parts_bytes(
     )
 
 
-def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block=0):
+def _frozen_and_trained(params, model, adapter):
+    """Bytes of frozen weights, and how many parameters are trained."""
+    if adapter is None:
+        return 0.0, params
+    return adapters.frozen_bytes(params, model, adapter), adapters.trained_parameters(model, adapter)
+
+
+def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block=0, adapter=None):
     """``memory.layer_activation_bytes``, for 2-byte values, at the recipe's width; masks take 1 byte.
 
     Dropout masks are 2·h of a token's 34·h bytes and a·s of its 5·a·s (Korthikanti et al. section 4.1).
     """
     width = recipe.activation_bytes / 2
     counted = memory.layer_activation_bytes(
-        model, seq, micro_batch, recompute=recompute, flash=flash, block=block
+        model, seq, micro_batch, recompute=recompute, flash=flash, block=block, adapter=adapter
     )
     heads = models.blocks(model)[block][1][0].heads
     scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), heads * seq, 0)
@@ -78,12 +90,12 @@ def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block=0):
     return counted * width - masks * (width - 1)
 
 
-def _batch_bytes(model, recipe, seq, micro_batch, recompute, flash):
+def _batch_bytes(model, recipe, seq, micro_batch, recompute, flash, adapter):
     """What a batch leaves behind: stored activations, the loss's logits, and what recomputation rebuilds in
     one layer (all of it under full recompute, its scores under selective)."""
 
     def layer(recompute, block):
-        return _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block)
+        return _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, block, adapter)
 
     kept, rebuilt = 0.0, 0.0
     for block, (count, _) in enumerate(models.blocks(model)):
@@ -102,9 +114,10 @@ def rebuilds_most(
     micro_batch: Real,
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
+    adapter: Adapter | None = None,
 ) -> Truth:
     """Whether the transient part is the layer that recomputation rebuilds, rather than the logits."""
-    _, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
+    _, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash, adapter)
     return rebuilt > logits
 
 
@@ -116,9 +129,10 @@ def total_bytes(
     micro_batch: Real,
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
+    adapter: Adapter | None = None,
 ) -> Real:
     """All parts together: the memory needed at the worst moment of a step."""
-    return np.sum(parts_bytes(params, model, recipe, seq, micro_batch, recompute, flash), axis=-1)
+    return np.sum(parts_bytes(params, model, recipe, seq, micro_batch, recompute, flash, adapter), axis=-1)
 
 
 def first_over(parts: Real, gpu: Gpu) -> Real:
@@ -138,6 +152,7 @@ def totals_after_one_change(
     micro_batch: Real,
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
+    adapter: Adapter | None = None,
 ) -> Real:
     """``total_bytes`` after each of CHANGES alone, on the last axis. A control that is already at its lowest
     value stays there.
@@ -146,17 +161,21 @@ def totals_after_one_change(
     sequence has SHORT_SEQ tokens.
     """
     lean = catalog.recipe("adam-8bit")
-    now = total_bytes(params, model, recipe, seq, micro_batch, recompute, flash)
+
+    def total(seq, micro_batch, recompute, flash):
+        return total_bytes(params, model, recipe, seq, micro_batch, recompute, flash, adapter)
+
     saved = ops.maximum(recipe.momentum_bytes - lean.momentum_bytes, 0) + ops.maximum(
         recipe.variance_bytes - lean.variance_bytes, 0
     )
+    _, trained = _frozen_and_trained(params, model, adapter)
     return np.stack(
         np.broadcast_arrays(
-            total_bytes(params, model, recipe, seq, micro_batch, recompute, 1),
-            total_bytes(params, model, recipe, seq, 1, recompute, flash),
-            total_bytes(params, model, recipe, seq, micro_batch, FULL, flash),
-            now - params * saved,
-            total_bytes(params, model, recipe, ops.minimum(seq, SHORT_SEQ), micro_batch, recompute, flash),
+            total(seq, micro_batch, recompute, 1),
+            total(seq, 1, recompute, flash),
+            total(seq, micro_batch, FULL, flash),
+            total(seq, micro_batch, recompute, flash) - trained * saved,
+            total(ops.minimum(seq, SHORT_SEQ), micro_batch, recompute, flash),
         ),
         axis=-1,
     )

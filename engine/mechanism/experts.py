@@ -276,16 +276,18 @@ def layer(
     once: Truth,
     fp8: Truth,
     imbalance: Real = 1.0,
+    spare: Real = 0,
 ) -> ExpertLayerTime:
     """Forward time for a GPU's tokens and the experts it holds. ``fp8``: dispatch and products in 8 bits,
     combine in 16. ``imbalance`` is the fullest GPU's load over the mean, by which its receiving, computing
-    and returning grow. Where a model's experts work on a latent, tokens are projected to it before they are
-    sent, and back once they have returned: two dense products, and narrower rows on the wires."""
+    and returning grow. ``spare`` places on each GPU have copies of experts, whose weights are read as well.
+    Where a model's experts work on a latent, tokens are projected to it before they are sent, and back once
+    they have returned: two dense products, and narrower rows on the wires."""
     check.positive(tokens=tokens, imbalance=imbalance)
     net, gated = machine.net, 1.0 * model.gated
     per_node = in_a_node(ep, net)
     sent = copies(model.top_k, model.experts, ep, per_node, node_limit, once)
-    local = model.experts / ep
+    local = model.experts / ep + spare
     rows = imbalance * mean_rows(tokens, model.top_k, local)
     shared_width = np.maximum(model.shared_experts * model.shared_ffn, 1.0)
     inside = model.expert_hidden
@@ -314,7 +316,13 @@ def layer_share_of_peak(
     return share_of_peak(tokens, 1.0, model.hidden, width, model.gated, experts_time_s, peak)
 
 
-def held_bytes(model: models.Model, ep: Real, bytes_per_param: Real = 2.0) -> Real:
-    """The weights of the experts that one expert rank holds, over all layers: the reason to spread them."""
+def held_bytes(model: models.Model, ep: Real, bytes_per_param: Real = 2.0, spare: Real = 0) -> Real:
+    """The weights of the experts that one expert rank holds, over all layers: the reason to spread them.
+    ``spare`` are its places for copies, in each layer."""
     check.whole(ep=ep)
-    return models.moe_layers(model) * model.experts / ep * models.expert_parameters(model) * bytes_per_param
+    return (
+        models.moe_layers(model)
+        * (model.experts / ep + spare)
+        * models.expert_parameters(model)
+        * bytes_per_param
+    )

@@ -331,9 +331,10 @@ def layer_activation_bytes(
     recompute: Real = NO_RECOMPUTE,
     flash: Real = 1,
     block: int = 0,
+    adapter: Beside | None = None,
 ) -> Real:
     """Bytes that one layer keeps for its backward pass, on one GPU; ``block`` is its kind's place among
-    ``models.blocks``.
+    ``models.blocks``, and with an ``adapter`` its own weights are frozen.
 
     Korthikanti et al. (arXiv:2205.05198) Table 2, for 2-byte activations: s·b·h·(10 + 24/t + 5·a·s/(h·t)).
     Sequence parallelism divides the 10 too; selective recompute and FlashAttention drop the last term; full
@@ -346,7 +347,7 @@ def layer_activation_bytes(
     check.between(0, 2, recompute=recompute)
     tokens = seq * micro_batch / context
     return tokens * kept_per_token(
-        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, block
+        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, block, adapter=adapter
     )
 
 

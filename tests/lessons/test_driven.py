@@ -71,6 +71,54 @@ SAYS = {
             now.tokens == home.tokens / 4 < number(now, "needed") * 1e3
         ),
         "Switch recomputation on": lambda home, now: number(now, "held") < number(home, "held") / 2,
+        "LoRA": lambda home, now: (
+            number(home, "ranks") == 2 and fits(now) and number(now, "total") < number(home, "total") / 5
+        ),
+        "QLoRA": lambda home, now: fits(now) and number(now, "total") < 14,
+        "16,384 tokens and nothing recomputed": lambda home, now: (
+            not fits(now) and now.slider() == "sequence" and now.seq == 16384
+        ),
+    },
+    "06-tensor-parallel.md": {
+        "rows first": lambda home, now: number(now, "against") > 2 * number(home, "against"),
+        "GeLU": lambda home, now: now.shown()["readouts"]["off_by"]["text"] != "0",
+        "sixteen ranks": lambda home, now: (
+            now.ranks == 16 and 1 < number(home, "layer_time") / number(now, "layer_time") < 2
+        ),
+        "a single 400 Gb/s card": lambda home, now: number(now, "layer_time") > number(home, "layer_time"),
+        "Sixteen ranks in an NVL72 rack": lambda home, now: (
+            sending_s(now, 16) < 1.2 * sending_s(now, 8) and number(now, "efficient") < 50
+        ),
+        "model thin": lambda home, now: 45 < number(now, "efficient") < 55,
+    },
+    "08-sequence-and-context.md": {
+        "131,072 tokens": lambda home, now: now.seq == 131072 == 16 * home.seq,
+        "the layer's input": lambda home, now: (
+            number(now, "tensor_alone") == round(2 * 8192 * now.model.hidden / 1e6)
+        ),
+        "**zig-zag** order": lambda home, now: number(now, "computing") == 100 > number(home, "computing"),
+    },
+    "09-expert-parallel.md": {
+        "drop nothing": lambda home, now: number(now, "lost") == 0 < number(home, "lost"),
+        "a further term in the loss": lambda home, now: number(now, "most") < number(home, "most"),
+        "a bias": lambda home, now: number(now, "most") < number(home, "most"),
+        "one node": lambda home, now: number(now, "over") < 1 and now.shown()["regimes"]["too_large"]["met"],
+        "two": lambda home, now: number(now, "over") > 1 and now.ranks() == 16,
+        "favourites on 64 ranks": lambda home, now: 6 < number(now, "uneven") < 7,
+        "A spare place on each": lambda home, now: (
+            number(now, "uneven") < 1.05 and now.held() == pytest.approx(1.25 * at_64(home).held())
+        ),
+        "Kimi K3": lambda home, now: (
+            number(now, "dispatch") == number(at_64(home), "dispatch") and now.model.key == "kimi-k3"
+        ),
+    },
+    "10-nd-parallelism.md": {
+        "the data axis inside": lambda home, now: number(now, "together") > number(home, "together"),
+        "sixteen tensor ranks": lambda home, now: number(now, "together") > number(home, "together"),
+        "eight expert ranks": lambda home, now: now.nodes().ep == 8,
+        "Folded": lambda home, now: now.nodes().ep == 1 and "experts 7 in its node" in now.summary(),
+        "On 64 GPUs": lambda home, now: "PP 1 " in now.summary() and "PP 2 " in home.summary(),
+        "With sequences of 131,072 tokens": lambda home, now: "CP 32 " in now.summary(),
     },
     "16-custom-kernels-and-fusion.md": {
         "200 FLOPs in each operation": lambda home, now: now.gain() < 1.01 < home.gain() / 7,
@@ -224,6 +272,18 @@ def step_s(at, gpus: int) -> float:
 def kept_by(at, key: str) -> float:
     """Bytes that a user of a model keeps."""
     return float(at.kept_bytes(catalog.model(key), at.context))
+
+
+def sending_s(at, ranks: int) -> float:
+    """Milliseconds of the AllReduces over so many tensor ranks."""
+    at.set_state({"ranks": str(ranks)})
+    return number(at, "sending")
+
+
+def at_64(home):
+    """The experts of this figure over 64 ranks."""
+    home.set_state({"ep": "64"})
+    return home
 
 
 def exposed_s(at) -> float:

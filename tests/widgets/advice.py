@@ -473,6 +473,10 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
         Advice("to few nodes", to(way=3), lambda w: w.ratio(), at_times=True),
         Advice("in fewer bits", to(fp8=1), lambda w: w.here().dispatch_s, at_times=True),
     ),
+    ("alltoall_cost", "waits_for_the_fullest"): (
+        Advice("balance the router", to(liked=0), lambda w: w.fullest_here()),
+        Advice("a spare place on each GPU", to(spare=1), lambda w: w.fullest_here()),
+    ),
     ("alltoall_cost", "too_large"): (Advice("more expert ranks", along("ep", 1), lambda w: w.held()),),
     ("alltoall_cost", "starved"): (
         Advice("more tokens", along("tokens", 8), minus(lambda w: w.efficiency())),

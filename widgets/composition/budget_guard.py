@@ -69,6 +69,7 @@ def aside_of(run):
 
 
 NAMES = names_of_runs()
+CEILING_PX = beside.width("ceiling $100M", bold=True)
 DOTS = beside.marks(across(RUN_GPUS), up(RUN_TIMES_S), 12.0)
 
 
@@ -180,10 +181,19 @@ class BudgetGuard(Widget):
             for i in range(len(STOPS))
         ]
 
-    @part("ceiling", *RATE, shown=False)
+    @part(*EVERY, shown=False)
     def limit_line(self):
+        """The ceiling, and its name unless the run lies on it."""
         (x0, y0), (x1, y1) = self.ends_of(self.ceiling)
-        return {
+        name = f"ceiling {show(self.ceiling, 'dollars')}"
+        run = beside.marks(across(self.gpus), up(self.duration_s), 18.0)
+        end = np.where(x0 > 300, beside.RIGHT, beside.LEFT)
+        named = {}
+        for width, right in (("wide", 52.0), ("narrow", 18.0)):
+            box = beside.words(across(x0), up(y0), CEILING_PX, end, np.where(x0 > 300, -8.0, right), 14.0)
+            alone = beside.free(beside.together(box), beside.together(run), INSIDE, width)[0]
+            named[width] = choose(alone, name, "")
+        return named | {
             "x0": x0,
             "y0": y0,
             "x1": x1,
@@ -191,7 +201,6 @@ class BudgetGuard(Widget):
             "align": choose(x0 > 300, "right", "left"),
             "shift": np.where(x0 > 300, -8.0, 52.0),  # right of its line, which falls less on a wide picture
             "narrow_shift": np.where(x0 > 300, -8.0, 18.0),
-            "text": f"ceiling {show(self.ceiling, 'dollars')}",
         }
 
     def names_of_bills(self):
@@ -303,7 +312,7 @@ class BudgetGuard(Widget):
         ceiling = ON_TINT | fig.BOLD | {"text_color": color["over"], "text_align": "align"}
         for width, shift in (("wide", "shift"), ("narrow", "narrow_shift")):
             fig.only(
-                width, p.text("x0", "y0", text="text", source=limit, x_offset=shift, y_offset=14, **ceiling)
+                width, p.text("x0", "y0", text=width, source=limit, x_offset=shift, y_offset=14, **ceiling)
             )
         self.draw_published(p, sources["published"])
         self.draw_run(p, sources["run"])
@@ -354,11 +363,12 @@ class BudgetGuard(Widget):
     @regime(target=True)
     def refusal(self):
         fewer = cost.affordable_gpus(self.ceiling, self.duration_s, self.price, self.overhead)
+        or_fewer = choose(fewer < 1, "", f", or take {show(fewer, 'count')} GPUs for the whole time")
         return self.refused(), (
             f"Refused: {show(self.over(), 'dollars')} over the ceiling of {show(self.ceiling, 'dollars')}, "
             f"{show(self.over() / self.ceiling, 'percent')} too much. First response: stop after "
-            f"{show(self.pays_for_s(), 'seconds')}, or take {show(fewer, 'count')} GPUs for the whole time; "
-            "before you ask for more money, look for lost MFU (lesson 01) and lost goodput (above)."
+            f"{show(self.pays_for_s(), 'seconds')}{or_fewer}; before you ask for more money, "
+            "look for lost MFU (lesson 01) and lost goodput (above)."
         )
 
     def summary(self):

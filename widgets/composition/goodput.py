@@ -175,8 +175,9 @@ class Goodput(Widget):
     @once
     def words_in_bands(self):
         """Where the words beside the three lines in the bands stand, by the picture's width: each off the
-        bands' names, the lines and the words before it."""
-        names, found = self.names(), {}
+        bands' names, the lines and the words before it. ``clear`` are the names that none of them had to
+        cover."""
+        names, found = self.names_at(), {}
         hardly = np.where(self.useful() < HARDLY, 1.0, 0.0)
         for width, said in WORDS_PX.items():
             in_bands = beside.words(self.across(names["x"]), names["y"] / TOP, NAMES_PX, NAMED_ENDS)
@@ -194,6 +195,7 @@ class Goodput(Widget):
                 place = self.across(at), ROWS[name] / TOP
                 columns[name], box = beside.spot(*place, px, ASIDE, INSIDE, beside.together(*taken), of=width)
                 taken.append(box)
+            columns["clear"] = beside.free(in_bands, beside.together(*taken[3:]), INSIDE, width)
             found[width] = columns
         return found
 
@@ -223,18 +225,19 @@ class Goodput(Widget):
             },
         )
 
-    @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
-    def names(self):
-        """Each name in the middle of its band at one end; none where it is thin there."""
-        shares = self.shares(NAMED_AT)
-        thick = np.stack([shares[i, i] for i in range(4)])
-        bottom, top = fig.stacked(shares.T)
+    def names_at(self):
+        """Where the bands' names stand: each in the middle of its band at one end."""
+        bottom, top = fig.stacked(self.shares(NAMED_AT).T)
         middle = np.stack([fig.midpoint(bottom[i, i], top[i, i]) for i in range(4)])
-        return {
-            "x": NAMED_AT,
-            "y": middle,
-            "align": ["left", "left", "right", "right"],
-            "name": [choose(thick[i] > THIN, NAMES[i], "") for i in range(4)],
+        return {"x": NAMED_AT, "y": middle, "align": ["left", "left", "right", "right"]}
+
+    @part(*EVERY, shown=False)
+    def names(self):
+        """The bands' names; none where its band is thin, or where the words beside a line cover it."""
+        shares, placed = self.shares(NAMED_AT), self.words_in_bands()
+        return self.names_at() | {
+            width: [choose((shares[i, i] > THIN) & placed[width]["clear"][i], NAMES[i], "") for i in range(4)]
+            for width in placed
         }
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
@@ -398,7 +401,10 @@ class Goodput(Widget):
         color, failure, restart, best = fig.COLOR, sources["failure"], sources["restart"], sources["best"]
         at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
         on_panel, on_band = fig.ON_PANEL | fig.LABEL, fig.ON_PANEL | {"background_fill_alpha": 0.6} | fig.BOLD
-        p.text("x", "y", text="name", text_align="align", source=sources["names"], **on_band)
+        for width in ("wide", "narrow"):
+            fig.only(
+                width, p.text("x", "y", text=width, text_align="align", source=sources["names"], **on_band)
+            )
         fig.only(
             "wide",
             p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=-8, **on_panel),

@@ -7,6 +7,7 @@ from engine import catalog
 from engine.base import units
 from engine.catalog import models, recipes
 from engine.mechanism import budget, memory
+from engine.mechanism.adapters import Adapter
 from widgets.kit.compiler.symbols import over
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
@@ -62,7 +63,12 @@ OPTIMIZERS = named(
         "sgd-momentum": "SGD with momentum",
     }
 )
-EVERY = ("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+TRAINED = {
+    "all": ("all weights", None),
+    "lora": ("LoRA, rank 16", Adapter(rank=16)),
+    "qlora": ("QLoRA, rank 16", Adapter(rank=16, base="nf4-double")),
+}
+EVERY = ("size", "seq", "recompute", "trained", "batch", "precision", "optimizer", "flash", "gpu")
 
 
 class MemoryWall(Widget):
@@ -74,6 +80,13 @@ class MemoryWall(Widget):
         {key: (key, value) for key, value in memory.RECOMPUTE.items()},
         "none",
         help="Which activations are discarded and recomputed in the backward pass",
+    )
+    trained = Choice(
+        "Trained",
+        TRAINED,
+        "all",
+        more=True,
+        help="All weights, or thin matrices beside frozen ones, in bf16 (LoRA) or in four bits (QLoRA)",
     )
     batch = Number(
         "Micro-batch",
@@ -97,6 +110,7 @@ class MemoryWall(Widget):
         "1B at 32k without FlashAttention": {"size": 1e9, "batch": 1, "seq": 32768, "flash": "off"},
         "1B on a 24 GB card": {"size": 1e9, "batch": 1, "seq": 2048, "gpu": "rtx4090"},
         "70B on one H100": {"size": 70e9, "batch": 1, "recompute": "full"},
+        "8B with LoRA": {"size": 8e9, "batch": 1, "seq": 4096, "recompute": "full", "trained": "lora"},
     }
     break_it = "Find a state that fits with checkpointing and does not fit without it."
     assumptions = (
@@ -112,7 +126,9 @@ class MemoryWall(Widget):
         "term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. *Transient* is the larger of "
         "the logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer.\n\n"
         "The shape: width 128 times the layers, heads of 128, MLP four times the width, dropout (GPT-3 175B "
-        "and Llama 405B lie on that line). Activations are bf16 even under fp8.\n\n"
+        "and Llama 405B lie on that line). Activations are bf16 even under fp8. LoRA and QLoRA have "
+        "an adapter of rank 16 beside every matrix. Its state is the chosen recipe's, and the frozen weights "
+        "take two bytes, or 0.52 in four bits with their scales.\n\n"
         "*Too large* is the model where the state alone passes the HBM, the micro-batch where one sequence "
         "would fit, else the sequence. *Fewest GPUs, state sharded* is the smallest $N$ with "
         "$M_\\text{state}/N$ plus all the rest within one HBM: each GPU has a micro-batch of its own, so its "
@@ -124,17 +140,22 @@ class MemoryWall(Widget):
         recipe = over(recipes.combined, self.precision, self.optimizer)
         return self.size, models.typical(self.size), recipe, self.seq, self.batch
 
+    def asked(self, function, recompute):
+        """What a function of the engine says of this case, with whatever is trained."""
+        case = self.case()
+        return over(lambda adapter: function(*case, recompute, self.flash, adapter), self.trained)
+
     def parts_bytes(self):
-        return budget.parts_bytes(*self.case(), self.recompute, self.flash)
+        return self.asked(budget.parts_bytes, self.recompute)
 
     def total_bytes(self):
         return np.sum(self.parts_bytes())
 
     def without_checkpointing_bytes(self):
-        return budget.total_bytes(*self.case(), memory.NO_RECOMPUTE, self.flash)
+        return self.asked(budget.total_bytes, memory.NO_RECOMPUTE)
 
     def changed_bytes(self):
-        return budget.totals_after_one_change(*self.case(), self.recompute, self.flash)
+        return self.asked(budget.totals_after_one_change, self.recompute)
 
     def is_over(self):
         return self.total_bytes() > self.gpu.hbm_bytes
@@ -154,7 +175,7 @@ class MemoryWall(Widget):
         }
 
     def rebuilds_most(self):
-        return budget.rebuilds_most(*self.case(), self.recompute, self.flash)
+        return self.asked(budget.rebuilds_most, self.recompute)
 
     # -- the picture -----------------------------------------------------------------------------------------
     @part(*EVERY)
@@ -345,7 +366,10 @@ class MemoryWall(Widget):
 
     def summary(self):
         hbm = f"{show(self.gpu.hbm_bytes, 'bytes')} of one {self.gpu.name}"
-        takes = f"Training {show(self.size, 'params')} parameters takes {self.total()}"
+        how = over(
+            lambda adapter: "Training" if adapter is None else "Training adapters beside", self.trained
+        )
+        takes = f"{how} {show(self.size, 'params')} parameters takes {self.total()}"
         return choose(
             self.is_over(),
             f"{takes}, {self.against()[0]} the {hbm}; first past it: {self.name_of_first()}.",

@@ -1,11 +1,14 @@
 """A layer of experts over its number of ranks: its two AllToAlls against its arithmetic, and the edge of the
 node."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from engine import catalog
+from engine.base import ops
+from engine.executed import spare_experts
 from engine.mechanism import experts
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, Switch
@@ -40,8 +43,24 @@ BELOW = 0.2  # of the view, for what the GPUs hold …
 FLOOR = BELOW / (1 + BELOW)  # … and of the picture
 HELD_TITLE, HELD_ROW = 0.125, 0.04  # the heights of its words, as shares of the picture
 NEVER = 1e9  # ranks
-LAYER = ("tokens", "machine", "model", "way", "fp8", "imbalance")
+SPARE = (0, 1, 2)
+SKEW = 0.8  # as in the lesson: the share of an expert falls with its place as 1/place^0.8
+LAYER = ("tokens", "machine", "model", "way", "fp8", "liked", "spare")
 EACH = ("ep", *LAYER)
+
+
+@cache
+def fullest_of_all() -> np.ndarray:
+    """The fullest GPU over the mean for each model, number of spare places and number of ranks, as a balancer
+    leaves it that was run; 1 where there are more ranks than experts."""
+    found = []
+    for model in MODELS:
+        rows = spare_experts.liked(model.experts, SKEW)
+        for spare in SPARE:
+            for ranks in (int(n) for n in RANKS):
+                there = 1 < ranks <= model.experts
+                found.append(spare_experts.fullest(rows, ranks, ranks * spare) if there else 1.0)
+    return np.array(found)
 
 
 class Way(NamedTuple):
@@ -74,8 +93,19 @@ class AlltoallCost(Widget):
     model = Choice("Model", MODELS, "deepseek-v3", more=True)
     way = Choice("A token travels", WAYS, "each", more=True)
     fp8 = Switch("FP8: products and dispatch", more=True)
-    imbalance = Number(
-        "Fullest GPU over the mean", 1.0, 1.0, 4.0, family="times", stops=61, log=False, more=True
+    liked = Choice(
+        "The router likes",
+        {"alike": ("all experts alike", 0.0), "unlike": ("some far more than others", 1.0)},
+        "alike",
+        more=True,
+        help="Alike, or with shares that fall as 1/place to the power of 0.8, the favourites anywhere",
+    )
+    spare = Choice(
+        "Spare places on a GPU",
+        {f"{n}": ("none" if not n else f"{n}", float(n)) for n in SPARE},
+        "0",
+        more=True,
+        help="Room for copies of the experts that are asked for most",
     )
     dots = Dots()
 
@@ -88,18 +118,21 @@ class AlltoallCost(Widget):
         "Mixtral 8x22B": {"model": "mixtral-8x22b"},
         "1,024 tokens in a node, FP8": {"tokens": 1024, "fp8": "on"},
         "Latent experts: Kimi K3": {"model": "kimi-k3", "ep": "64"},
+        "Favourites, a spare place on each GPU": {"ep": "64", "way": "four", "liked": "unlike", "spare": "1"},
         "Decoding, 128 tokens a GPU": {"tokens": 128, "ep": "64", "way": "once"},
     }
     tap = {"places": "ep"}
     break_it = "Let the ranks leave the node, until the AllToAlls take three times as long as the experts."
     assumptions = (
         "One MoE layer, forward, with 16-bit rows unless FP8 is on (then dispatch has 8 bits and combine "
-        "16). All choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work "
+        "16). A limit on nodes is taken as used up. NVLink and NICs work "
         "at once, at measured shares of their rates; nothing is overlapped with arithmetic, no packet waits "
         "for another. The experts of a GPU are one grouped product, with padded tiles and every expert's "
         "weights read; the shared expert, the activation and the products into a latent and back are in it, "
         "attention is not. Weights are those "
-        "of all layers: pipeline stages would divide them."
+        "of all layers: pipeline stages would divide them. Where experts are liked unlike, all wait for the "
+        "fullest GPU; spare places have copies of the favourites, dealt out and packed by a balancer that "
+        "knows each load exactly."
     )
     formula = (
         r"$$\tau_\text{AllToAll} = \frac{(b_d + b_c)\,c\,T\,h}{W} \qquad \tau_\text{experts} = "
@@ -115,6 +148,15 @@ class AlltoallCost(Widget):
         """The expert-parallel ranks that were chosen, but no more than there are experts."""
         return np.minimum(lookup(RANKS, self.ep), self.model.experts)
 
+    def fullest(self, index):
+        """The fullest GPU over the mean, where so many ranks share the experts."""
+        model = ops.each(self.model, lambda model: 1.0 * MODELS.index(model))
+        place = (model * len(SPARE) + self.spare) * RANKS.size + index
+        return 1.0 + self.liked * (lookup(fullest_of_all(), place) - 1.0)
+
+    def fullest_here(self):
+        return self.fullest(fig.doublings(self.ranks()))
+
     def layer(self, ranks):
         return experts.layer(
             self.model,
@@ -124,7 +166,8 @@ class AlltoallCost(Widget):
             self.way.nodes,
             self.way.once,
             self.fp8,
-            self.imbalance,
+            self.fullest(fig.doublings(ranks)),
+            self.spare,
         )
 
     @once
@@ -140,8 +183,11 @@ class AlltoallCost(Widget):
     def leaves(self):
         return self.ranks() > self.per_node()
 
+    def held_by(self, ranks):
+        return experts.held_bytes(self.model, ranks, spare=self.spare)
+
     def held(self):
-        return experts.held_bytes(self.model, self.ranks())
+        return self.held_by(self.ranks())
 
     def there(self):
         """Which numbers of ranks there are: no more than experts."""
@@ -149,12 +195,12 @@ class AlltoallCost(Widget):
 
     def fit_from(self):
         """The fewest ranks of which each has HBM for its experts."""
-        fits = self.there() & (experts.held_bytes(self.model, RANKS) <= self.machine.gpu.hbm_bytes)
+        fits = self.there() & (self.held_by(RANKS) <= self.machine.gpu.hbm_bytes)
         return np.min(np.where(fits, RANKS, NEVER))
 
     def efficiency(self):
         return experts.layer_share_of_peak(
-            self.model, self.tokens, self.machine, self.fp8, self.imbalance, self.here().experts_s
+            self.model, self.tokens, self.machine, self.fp8, self.fullest_here(), self.here().experts_s
         )
 
     # -- the picture -----------------------------------------------------------------------------------------
@@ -196,10 +242,10 @@ class AlltoallCost(Widget):
         at = middle_of(np.arange(SLOTS), SLOTS, margin=0.0)
         return {"x": np.where(self.there(), at, OUT_OF_SIGHT)}
 
-    @part("model", "machine")
+    @part("model", "machine", "spare")
     def weights(self):
         """What each GPU holds of the experts, and from how many ranks its HBM is enough."""
-        held, there = experts.held_bytes(self.model, RANKS), self.there()
+        held, there = self.held_by(RANKS), self.there()
         gpu, first = self.machine.gpu, show(self.fit_from(), "count")
         wide = f"{gpu.name} ({sold(gpu.hbm_bytes)}) has room from {first} ranks on"
         never = self.fit_from() >= NEVER
@@ -254,7 +300,7 @@ class AlltoallCost(Widget):
         bar = fig.midpoint(sides["left"][1::2], sides["right"][1::2])
         x = bar[fig.doublings(of.column("ranks")).astype(int)]
         return Seen(
-            same & of.near("tokens", self.tokens, 0.1) & (self.imbalance <= 1),
+            same & of.near("tokens", self.tokens, 0.1) & (self.liked < 1) & (self.spare < 1),
             x,
             of.measured,
             x,
@@ -367,6 +413,18 @@ class AlltoallCost(Widget):
     @readout("Experts held, bf16 weights")
     def holds(self):
         return show(self.held(), "bytes"), self.held() > self.machine.gpu.hbm_bytes
+
+    @readout("Fullest GPU over the mean", rest=True)
+    def uneven(self):
+        return show(self.fullest_here(), "times"), self.fullest_here() > 1.5
+
+    @regime()
+    def waits_for_the_fullest(self):
+        return self.fullest_here() > 1.5, (
+            f"All GPUs wait for one: the fullest has {show(self.fullest_here(), 'times')} the mean. "
+            "First response: in training, balance the router; in a server, a spare place on each GPU for a "
+            "copy of a favourite."
+        )
 
     @regime(target=True)
     def mostly_wires(self):

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import engine
 from engine import catalog
 from engine.catalog import models, recipes
 from engine.mechanism import budget, memory
+from engine.mechanism.adapters import BASE_BYTES, Adapter
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, SELECTIVE
 
 H100 = catalog.gpu("h100-sxm")
@@ -175,3 +177,42 @@ def test_a_cure_is_not_looked_for_among_figures_that_cannot_be():
         budget.cheapest_cure(-changes(), H100)
     with pytest.raises(ValueError, match="hbm_bytes"):
         budget.cheapest_cure(changes(), replace(H100, hbm_bytes=0.0))
+
+
+def test_an_adapter_leaves_frozen_weights_and_the_state_of_its_own():
+    """8B at rank 16: seven matrices of a layer have r·(k + n) more values, 41.9M in all. The frozen 6.98B in
+    matrices take 2 bytes, or half a byte and its scales; embedding, output layer and norms take 2 either
+    way."""
+    sides = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336)
+    trained = 16 * 32 * sides
+    layers = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    for base, each in (("bf16", 2.0), ("nf4-double", BASE_BYTES["nf4-double"])):
+        found = tuned(base)
+        rest = models.parameters(LLAMA8) - layers
+        assert found[1] == pytest.approx(layers * each + 2 * rest + 2 * trained)
+        assert found[2:4] == pytest.approx([2 * trained, 12 * trained])
+    assert found[0] == parts()[0] and found[5] == parts()[5]
+
+
+def test_frozen_layers_keep_what_trained_ones_do_and_16_values_for_each_matrix():
+    """Each A needs the input of its matrix for its own gradient, so with an adapter on all of them nothing is
+    saved; x·A are 16 values of two bytes, for seven matrices in 32 layers."""
+    assert tuned()[4] - parts()[4] == pytest.approx(8192 * 32 * 7 * 16 * 2)
+    assert tuned(recompute=FULL)[4] == parts(recompute=FULL)[4]
+
+
+@pytest.mark.parametrize("base", [None, "bf16", "nf4-double"])
+def test_the_budget_of_a_fine_tune_is_the_step_s(base):
+    """State to the byte; what a batch leaves behind is counted more roughly here."""
+    adapter = base and Adapter(16, base=base)
+    job = engine.Job(1, 4096, adapter=adapter)
+    found = engine.estimate(LLAMA8, H100, job, engine.Layout(gpus=1, zero=0, recompute="full")).memory_bytes
+    own = budget.parts_bytes(models.parameters(LLAMA8), LLAMA8, ADAM, 4096, 1, FULL, 1, adapter)
+    assert own[1:4] == pytest.approx([found["weights"], found["gradients"], found["optimizer"]])
+    assert own.sum() == pytest.approx(found["total"], rel=0.05)
+
+
+def tuned(base="bf16", recompute=NO_RECOMPUTE):
+    return budget.parts_bytes(
+        models.parameters(LLAMA8), LLAMA8, ADAM, 8192, 1, recompute, 1, Adapter(16, base=base)
+    )
