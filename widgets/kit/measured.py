@@ -161,12 +161,22 @@ class Measured:
         )
         return (lower + upper) / 2
 
-    def words(self, view: Any) -> Words:
-        """The text beside the switch: what the switch shows, or that there is nothing to show."""
+    @cache
+    def elsewhere(self, cls: Any) -> str:
+        """That a state has no points, and the first preset that has some."""
+        for name, texts in cls.presets.items():
+            widget = cls()
+            widget.set_state(texts)
+            if self.count(widget) > 0:
+                return f"{NONE}; “{name}” has"
+        return NONE
+
+    def words(self, view: Any, cls: Any) -> Words:
+        """The text beside the switch: what the switch shows, or that there is nothing to show here."""
         count = self.count(view)
         number = f"{show(count, 'count')} published point{choose(count == 1, '', 's')}"
         off = f"{number}; the engine is {self.off(view)}"
-        return choose(count > 0, choose(view.dots, off, f"{number} hidden"), NONE)
+        return choose(count > 0, choose(view.dots, off, f"{number} hidden"), self.elsewhere(cls))
 
     def named(self, view: Any, words: str) -> Words:
         """What the hollow marks are, for a label in the picture; "" where there are none."""
