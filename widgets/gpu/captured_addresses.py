@@ -351,14 +351,15 @@ class CapturedAddresses(Widget):
     def summary(self):
         found = self.run()
         asked, given = show(self.rows, "count"), show(4.0 * self.rows, "bytes")
-        wrong, held = show(found["wrong"] / self.rows, "percent"), show(4.0 * self.captured, "bytes")
-        answers = f"of {asked} {choose(self.rows > 1, 'answers are', 'answer is')}"
-        spoilt = show(found["spoilt"], "count")
-        spoilt = f"100 % {answers} right, and {spoilt} cells of another tensor were overwritten."
-        fine = f"100 % {answers} right: the batch was copied to where the graph reads, {STARTS[INPUT]}."
-        stale = f"{wrong} {answers} wrong and no error is raised: the graph still reads {STARTS[INPUT]}."
-        before = f"None {answers} there yet: a replay will read {held} at {STARTS[INPUT]}, wherever x points."
-        refused = f"None {answers} there: a copy of {given} into {held} of captured input is refused."
+        held, spoilt = show(4.0 * self.captured, "bytes"), show(found["spoilt"], "count")
+        every = choose(self.rows > 1, f"All {asked} answers are", "The only answer is")
+        some = f"{show(found['wrong'], 'count')} of {asked} answers {choose(found['wrong'] > 1, 'are', 'is')}"
+        wrong = choose(found["wrong"] == self.rows, every, some)
+        spoilt = f"{every} right, and {spoilt} cells of another tensor were overwritten."
+        fine = f"{every} right: the batch was copied to where the graph reads, {STARTS[INPUT]}."
+        stale = f"{wrong} wrong and no error is raised: the graph still reads {STARTS[INPUT]}."
+        before = f"No answer is there yet: a replay will read {held} at {STARTS[INPUT]}, wherever x points."
+        refused = f"No answer is there: a copy of {given} into {held} of captured input is refused."
         after = choose(found["wrong"] > 0, stale, choose(found["spoilt"] > 0, spoilt, fine))
         return choose(self.refused(), refused, choose(self.ran(), after, before))
 
