@@ -101,6 +101,14 @@ def of_files(*files: str) -> Points:
     return Points(*files)
 
 
+@cache
+def _preset(cls: Any, name: str) -> Any:
+    """A figure in the state of a preset."""
+    widget = cls()
+    widget.set_state(cls.presets[name])
+    return widget
+
+
 class Measured:
     """What all parts of measured points have in common; a part's own method says which points are visible,
     and where."""
@@ -161,14 +169,11 @@ class Measured:
         )
         return (lower + upper) / 2
 
-    @cache
     def elsewhere(self, cls: Any) -> str:
         """That a state has no points, and the first preset that has some."""
-        for name, texts in cls.presets.items():
-            widget = cls()
-            widget.set_state(texts)
-            if self.count(widget) > 0:
-                return f"{NONE}; “{name}” has"
+        for name in cls.presets:
+            if self.count(_preset(cls, name)) > 0:
+                return f"{NONE}: try “{name}”"
         return NONE
 
     def words(self, view: Any, cls: Any) -> Words:

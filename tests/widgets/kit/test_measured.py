@@ -275,7 +275,7 @@ def test_count_and_median_are_said(slug):
         off = [abs(point.error) for point, seen in zip(points_of(cls), part["seen"]) if seen]
         if not off:
             assert shown["measured"].startswith(NONE) and shown["unmeasured"]
-            [named] = re.findall("“(.+)” has", shown["measured"])  # every figure leads to some
+            [named] = re.findall("try “(.+)”", shown["measured"])  # every figure leads to some
             there = cls()
             there.set_state(cls.presets[named])
             assert not there.shown()["unmeasured"]
