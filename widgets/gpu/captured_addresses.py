@@ -75,10 +75,11 @@ class CapturedAddresses(Widget):
     }
     break_it = "Get every answer right and still do damage."
     assumptions = (
-        "Two kernels, y = 2·x + 1, one cell of four bytes a row; capture kept three addresses and a number "
-        "of rows, as CUDA Graphs do. Run in this memory of forty cells: real graphs differ in scale, not in "
-        "kind. torch.cuda.graph gives each graph a private pool; a copy that is too long raises an error in "
-        "PyTorch. A dashed cell holds another number than the batch asks for."
+        "The graph holds two kernels, which compute y = 2·x + 1, and a row is one cell of four bytes. "
+        "Capture kept three addresses and a number of rows, as CUDA Graphs do. Run in this memory of forty "
+        "cells: real graphs differ in scale, not in kind. torch.cuda.graph gives each graph a private pool; "
+        "a copy that is too long raises an error in PyTorch. A dashed cell holds another number than the "
+        "batch asks for."
     )
     formula = (
         "$$\\text{out}[i] = 2\\,\\text{in}[i] + 1 \\quad \\text{for } i < \\text{rows at capture}$$\n\nThe "

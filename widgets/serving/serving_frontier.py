@@ -97,9 +97,9 @@ class ServingFrontier(Widget):
     }
     break_it = "Tighten the target until no split of these GPUs meets it."
     assumptions = (
-        "Every replica kept full by a queue that never runs dry, all users alike, and a token's step paying "
-        "its share of the prefills. A curve ends where the cache is full. With weights in fp8 the products "
-        "are in fp8 too, where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 "
+        "A queue that never runs dry keeps every replica full, all users are alike, and each token pays its "
+        "share of the prefills. A curve ends where the cache is full. With weights in fp8 the products are "
+        "in fp8 too, where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 "
         "product and do not speed up prefills. Leaves out bursts and their waiting (lesson 12), speculative "
         "decoding, expert parallelism and pipelines."
     )
