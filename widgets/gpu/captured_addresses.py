@@ -352,13 +352,13 @@ class CapturedAddresses(Widget):
     def summary(self):
         found = self.run()
         asked, given = show(self.rows, "count"), show(4.0 * self.rows, "bytes")
-        held, spoilt = show(4.0 * self.captured, "bytes"), show(found["spoilt"], "count")
+        held, spoilt = show(4.0 * self.captured, "bytes"), show(4.0 * found["spoilt"], "bytes")
         every = choose(self.rows > 1, f"All {asked} answers are", "The only answer is")
         some = f"{show(found['wrong'], 'count')} of {asked} answers {choose(found['wrong'] > 1, 'are', 'is')}"
         wrong = choose(found["wrong"] == self.rows, every, some)
-        spoilt = f"{every} right, and {spoilt} cells of another tensor were overwritten."
-        fine = f"{every} right: the batch was copied to where the graph reads, {STARTS[INPUT]}."
-        stale = f"{wrong} wrong and no error is raised: the graph still reads {STARTS[INPUT]}."
+        spoilt = f"{every} right, and {spoilt} of another tensor were overwritten."
+        fine = f"{every} right: {given} were copied to where the graph reads, {STARTS[INPUT]}."
+        stale = f"{wrong} wrong and no error is raised: the graph still reads {held} at {STARTS[INPUT]}."
         before = f"No answer is there yet: a replay will read {held} at {STARTS[INPUT]}, wherever x points."
         refused = f"No answer is there: a copy of {given} into {held} of captured input is refused."
         after = choose(found["wrong"] > 0, stale, choose(found["spoilt"] > 0, spoilt, fine))
