@@ -87,11 +87,18 @@ def main_control(cls: type[Widget]) -> str:
     return next((each.name for each in in_sight if each.kind == "number"), in_sight[0].name)
 
 
+def _on_a_phone(cls: type[Widget]) -> set[str]:
+    """The controls that a phone shows without unfolding: the main one, and a pattern of bits, which is the
+    figure's subject."""
+    return {main_control(cls)} | {each.name for each in cls.controls().values() if each.kind == "bits"}
+
+
 def _folded_on_a_phone(cls: type[Widget]) -> int:
     """How many controls a phone folds behind one button; 0 for a form, whose parts stay open."""
     if cls.sections:
         return 0
-    return sum(each.kind != "player" and not each.under_plot for each in cls.controls().values()) - 1
+    controls = [each for each in cls.controls().values() if each.kind != "player" and not each.under_plot]
+    return sum(each.name not in _on_a_phone(cls) for each in controls)
 
 
 def _opens(cls: type[Widget]) -> dict[str, str] | None:
@@ -108,7 +115,7 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
     """The widget's ``<figure>`` in its current state; its title is a heading of this level."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
     home = {name: control.describe()["default"] for name, control in cls.controls().items()}
-    said, main = cls.methods("readout_label"), main_control(cls)
+    said, on_phone = cls.methods("readout_label"), _on_a_phone(cls)
     targets = cls.methods("regime_target")
     readouts = [
         (key, said[key].readout_label, said[key].readout_help, value["text"], bool(value["alarm"]))
@@ -129,7 +136,7 @@ def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) 
             presets=list(cls.presets),
             controls=list(cls.controls().values()),
             folds=_folds(cls),
-            element=lambda control: _control(name, control, raw[control.name], control.name == main),
+            element=lambda control: _control(name, control, raw[control.name], control.name in on_phone),
             others=_folded_on_a_phone(cls),
             height=module.height(cls),
             tour=guide.tour(cls),

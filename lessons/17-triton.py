@@ -87,18 +87,22 @@ def limits(tile: Tile, group: int) -> dict[str, float]:
     return {name: 2 * 16384**3 / seconds for name, seconds in found._asdict().items()}
 
 
-# the rungs of the ladder: what each is, and its limits
+# what L2 would let a kernel do that computes one number of C in each program
+single_numbers = tiling.intensity(tile(block_m=1, block_n=1)) * h100.l2_bytes_per_s
+unknown = dict.fromkeys(("l2_s", "latency_s", "hbm_s", "arithmetic_s", "total_s"))
+# the rungs of the ladder: what each is, its limits, and whether anybody timed it for this lesson
 rungs = [
+    ("naive, one number", unknown | {"l2_s": single_numbers, "total_s": single_numbers}, "no"),
     (
         "tiled, 64\u00a0×\u00a064",
         limits(tile(block_m=64, block_n=64, block_k=32, stages=1, warps=4), group=1),
+        "no",
     ),
-    ("tiled, 128\u00a0×\u00a0256", limits(tile(block_m=128, block_n=256, stages=1), group=1)),
-    ("grouped, 16 rows", limits(tile(block_m=128, block_n=256, stages=1), group=16)),
-    ("pipelined, 3 stages", limits(large, group=16)),
+    ("tiled, 128\u00a0×\u00a0256", limits(tile(block_m=128, block_n=256, stages=1), group=1), "no"),
+    ("grouped, 16 rows", limits(tile(block_m=128, block_n=256, stages=1), group=16), "no"),
+    ("pipelined, 3 stages", limits(large, group=16), "no"),
+    ("persistent", unknown, "no"),
 ]
-# what L2 would let a kernel do that computes one number of C in each program
-single_numbers = tiling.intensity(tile(block_m=1, block_n=1)) * h100.l2_bytes_per_s
 
 
 swept = [row for row in tiling.timed_here() if row.tile]  # this lesson's kernel timed there with its tiles

@@ -23,10 +23,14 @@ from engine.base.program import program
 from engine.base.types import Real
 from engine.validation import Row
 
-MOST = 1152  # capacity of the picture, in rows
-LABELS, TICKS = 3, 7  # how many of the worst groups the picture names, and the most ticks on its scale
-NAMED_APART = 0.06  # minimum distance of labels, as a share of the picture's height
-REACH = (0.15, 2.5)  # ratios, ours to published, that the picture covers
+MOST = 512  # capacity of the picture, in rows
+LANES = 24  # the most groups of one sort, each of which has a lane of its own on the picture
+WIDEST = 0.25  # of the picture's height: a lane where there are few
+REACH = (0.3, 1.95)  # ratios, ours to published, that the picture covers
+STACKED, LANE_SHARE = (
+    0.013,
+    0.36,
+)  # of the reach: marks that are closer are stacked; of a lane: half its marks' height
 
 
 class Sort(NamedTuple):
@@ -98,7 +102,7 @@ def sort_of(row: Row) -> str:
 def rows() -> tuple[Row, ...]:
     """Every row with a ratio, worst first."""
     found = tuple(row for row in validation.validate().compared if sort_of(row))
-    check.positive(rows=len(found), room_left=MOST - len(found))
+    check.positive(rows=len(found))
     return found
 
 
@@ -262,53 +266,47 @@ def label(row: Row) -> str:
 
 
 # -- the picture ---------------------------------------------------------------------------------------------
+def along(ratio: Real) -> Real:
+    """The place of a ratio, ours to published, across the picture: from 0 to 1 on a logarithmic scale."""
+    return np.log(ratio / REACH[0]) / math.log(REACH[1] / REACH[0])
+
+
 @cache
-def _scale(sort: str) -> tuple[float, float]:
-    """The powers of ten at the ends of a sort's scale: a little beyond its smallest and largest published
-    value."""
-    logs = np.log10([row.measured for row in rows() if is_among(row, sort)])
-    room = max(0.05 * np.ptp(logs), 0.15)
-    return float(logs.min() - room), float(logs.max() + room)
+def lanes(sort: str, groups: str = "all") -> tuple[str, ...]:
+    """The groups of a sort, from the one that is met best to the one that is met worst."""
+    of_group: dict[str, list[Row]] = {}
+    for row in rows():
+        if is_among(row, sort, groups):
+            of_group.setdefault(row.group, []).append(row)
+
+    def missed(group: str) -> float:
+        some = [row for row in of_group[group] if not row.fitted] or of_group[group]
+        return float(np.mean([abs(row.error) for row in some]))
+
+    return tuple(sorted(of_group, key=missed))
 
 
-def _tick_values(low: float, high: float) -> list[float]:
-    """Round values between two powers of ten: 1, 2, 5 and 10 if there is room, else only powers of ten, or
-    some of them."""
-    fine = [m * 10.0**power for power in range(math.floor(low), math.ceil(high)) for m in (1, 2, 5)]
-    coarse = [10.0**power for power in range(math.floor(low), math.ceil(high) + 1)]
-    for values in (fine, coarse, coarse[::2], coarse[::3], coarse[::5]):
-        found = [value for value in values if low <= math.log10(value) <= high]
-        if len(found) <= TICKS:
-            return found
-    raise ValueError(f"low and high must span at most {5 * TICKS} powers of ten, got {low:g} and {high:g}")
+def lane_height(count: int) -> float:
+    """The height of each of so many lanes, as a share of the picture's."""
+    return min(1.0 / count, WIDEST) if count else WIDEST
 
 
-def _ticks(sort: str) -> tuple[list[float], list[str]]:
-    """Positions from 0 to 1 and their labels, padded with the last one."""
-    low, high = _scale(sort)
-    values = _tick_values(low, high)
-    values += values[-1:] * (TICKS - len(values))
-    words = [_in_words(value, SORTS[sort].family) for value in values]
-    return [(math.log10(value) - low) / (high - low) for value in values], words
-
-
-def _named(sort: str, groups: str) -> list[int]:
-    """The worst row of each of the worst groups, by index into ``rows``, unless its label would overlap
-    another's."""
-    span, found, known = math.log(REACH[1] / REACH[0]), [], set()
-    for i, row in enumerate(rows()):
-        if len(found) == LABELS or row.group in known or row.fitted or not is_among(row, sort, groups):
-            continue
-        known.add(row.group)
-        if all(abs(math.log(_ratio(row) / _ratio(rows()[j]))) > NAMED_APART * span for j in found):
-            found.append(i)
-    return found + [-1] * (LABELS - len(found))
-
-
-def _at(row: Row, sort: str) -> float:
-    """The position of a row's published value on the scale of a sort."""
-    low, high = _scale(sort)
-    return (math.log10(row.measured) - low) / (high - low)
+@cache
+def _stacked() -> dict[Row, float]:
+    """How far above or below the middle of its lane a row's mark stands, in heights of a lane: rows whose
+    marks would cover each other are stacked."""
+    piles: dict[tuple[str, str, int], list[Row]] = {}
+    for row in sorted(rows(), key=_ratio):
+        piles.setdefault((sort_of(row), row.group, round(along(_ratio(row)) / STACKED)), []).append(row)
+    highest: dict[tuple[str, str], int] = {}
+    for (sort, group, _), pile in piles.items():
+        highest[sort, group] = max(highest.get((sort, group), 0), len(pile))
+    found = {}
+    for (sort, group, _), pile in piles.items():
+        step = LANE_SHARE / max(3.0, (highest[sort, group] - 1) / 2)
+        for i, row in enumerate(pile):
+            found[row] = step * ((i + 1) // 2) * (1 if i % 2 else -1)
+    return found
 
 
 def _ratio(row: Row) -> float:
@@ -318,17 +316,16 @@ def _ratio(row: Row) -> float:
 @cache
 def columns() -> SimpleNamespace:
     """The rows as columns of numbers, with their words."""
-    ends = np.array([_scale(sort) for sort in SORTS])
     return SimpleNamespace(
         published=np.array([row.measured for row in rows()]),
         ratio=np.array([_ratio(row) for row in rows()]),
         error=np.array([abs(row.error) for row in rows()]),
         sort=np.array([float(KEYS.index(sort_of(row))) for row in rows()]),
-        foreign=np.array([float(row.group not in fitting_groups()) for row in rows()]),
+        lane=np.array([float(lanes(sort_of(row)).index(row.group)) for row in rows()]),
+        apart=np.array([_stacked()[row] for row in rows()]),
+        x=along(np.array([_ratio(row) for row in rows()])),
         fitted=np.array([float(row.fitted) for row in rows()]),
         told=[told(row) for row in rows()],
-        low=ends[:, 0],
-        high=ends[:, 1],
     )
 
 
@@ -337,8 +334,20 @@ def figures() -> SimpleNamespace:
     """The figures that do not depend on the allowed error, for each sort and choice of groups, in the order
     of ``place``."""
     places = [(sort, groups) for sort in SORTS for groups in GROUPS]
-    named = np.array([_named(*place) for place in places])
     worst = [among(*place)[:1] for place in places]
+    in_lanes = [lanes(*place) if place[0] != "measured" else () for place in places]
+    middles, slots, names, counts = [], [], [], []
+    for (sort, groups), here in zip(places, in_lanes):
+        every = lanes(sort) if here else ()
+        check.between(0, LANES, lanes=len(every))
+        check.between(0, MOST, rows=len(among(sort)) + len(among(sort, fitted=True)) if here else 0)
+        empty = [-1.0] * (LANES - len(here))
+        middles += [1.0 - (slot + 0.5) * lane_height(len(here)) for slot in range(len(here))] + empty
+        slots += [float(here.index(group)) if group in here else -1.0 for group in every]
+        slots += [-1.0] * (LANES - len(every))
+        names += [*here, *[""] * len(empty)]
+        tested = among(sort, groups)
+        counts += [float(sum(row.group == group for row in tested)) for group in here] + empty
     return SimpleNamespace(
         count=np.array([float(len(among(*place))) for place in places]),
         mean=np.array([mean_error(*place) for place in places]),
@@ -347,19 +356,17 @@ def figures() -> SimpleNamespace:
         fitted=np.array([float(len(among(*place, fitted=True))) for place in places]),
         fitted_mean=np.array([mean_error(*place, fitted=True) for place in places]),
         worst=[label(found[0]) if found else "none" for found in worst],
-        labels=[[label(rows()[i]) if i >= 0 else "" for i in line] for line in named.T],
-        short=[[signed(rows()[i].error) if i >= 0 else "" for i in line] for line in named.T],
-        label_x=np.array([[_at(rows()[i], sort) for i in line] for (sort, _), line in zip(places, named)]),
-        label_y=np.array([[_ratio(rows()[i]) for i in line] for line in named]),
-        ticks=np.array([_ticks(sort)[0] for sort in SORTS]).ravel(),
-        tick_words=[word for sort in SORTS for word in _ticks(sort)[1]],
-        tick_short=[word if i % 2 == 0 else "" for sort in SORTS for i, word in enumerate(_ticks(sort)[1])],
+        height=np.array([lane_height(len(here)) for here in in_lanes]),
+        middle=np.array(middles),
+        slot=np.array(slots),
+        lane_name=names,
+        lane_count=np.array(counts),
     )
 
 
-def tick_rows(sort: Real) -> Real:
-    """The indices of a sort's ticks among those of all sorts."""
-    return sort * TICKS + np.arange(float(TICKS))
+def lane_rows(place: Real) -> Real:
+    """The indices of a place's lanes among those of all places."""
+    return place * LANES + np.arange(float(LANES))
 
 
 def place(sort: Real, groups: Real) -> Real:
@@ -368,43 +375,60 @@ def place(sort: Real, groups: Real) -> Real:
 
 
 def band(most: Real) -> tuple[Real, Real]:
-    """(lowest, highest) ratio within this error; the lowest is not below the picture's range."""
-    return np.maximum(1.0 - most, REACH[0]), 1.0 + most
+    """(left, right) end of this error on the picture; the left one is not beyond its edge."""
+    return along(np.maximum(1.0 - most, REACH[0])), along(np.minimum(1.0 + most, REACH[1]))
 
 
-@program(x=MOST, y=MOST, published=MOST, ours=MOST, error=MOST, kind=MOST, row=MOST, within=())
+@program(
+    x=MOST,
+    y=MOST,
+    apart=MOST,
+    published=MOST,
+    ours=MOST,
+    error=MOST,
+    kind=MOST,
+    row=MOST,
+    met=LANES,
+    within=(),
+)
 def seen(
     sort: float,
-    groups: float,
+    at: float,
     most: float,
     published: list[float],
     ratio: list[float],
     errors: list[float],
     sorts: list[float],
-    foreign: list[float],
+    lane: list[float],
+    apart: list[float],
+    along: list[float],
     fitted: list[float],
-    low: list[float],
-    high: list[float],
+    slots: list[float],
+    heights: list[float],
 ) -> dict[str, Any]:
-    """The rows of a sort and of the requested groups. ``x``: position of the published value on the sort's
-    logarithmic scale; ``kind``: 0 within the allowed error, 1 outside, 2 and 3 the same for rows that a
-    constant was fitted to; ``within``: how many are within it and were not used for fitting."""
+    """The rows of a sort that are shown ``at`` a place. ``x`` and ``y``: where a row's mark stands on the
+    picture, from 0 to 1; ``apart``: by how much that is above the middle of its lane; ``kind``: 0 within the
+    allowed error, 1 outside, 2 and 3 the same for rows that a constant was fitted to; ``within``: how many
+    are within it and were not used for fitting, and ``met``: how many of each lane."""
     xs = []
     ys = []
+    above = []
     values = []
     predicted = []
     off_by = []
     kinds = []
     places = []
+    met = []
     within = 0
-    counted = len(low) - 1
+    for _ in range(LANES):
+        met.append(0)
     for i in range(len(ratio)):
-        ours = sorts[i] == sort or (sort == 0 and sorts[i] != counted)
-        if ours and (groups == 0 or foreign[i] == 2 - groups):
+        slot = slots[int(at) * LANES + int(lane[i])] if sorts[i] == sort else -1
+        if slot >= 0:
             outside = 1 if errors[i] > most else 0
-            start = low[int(sort)]
-            xs.append((math.log(published[i]) / math.log(10.0) - start) / (high[int(sort)] - start))
-            ys.append(ratio[i])
+            xs.append(along[i])
+            ys.append(1 - (slot + 0.5 - apart[i]) * heights[int(at)])
+            above.append(apart[i] * heights[int(at)])
             values.append(published[i])
             predicted.append(published[i] * ratio[i])
             off_by.append(errors[i])
@@ -412,13 +436,16 @@ def seen(
             places.append(i)
             if outside == 0 and fitted[i] == 0:
                 within = within + 1
+                met[int(slot)] = met[int(slot)] + 1
     return {
         "x": xs,
         "y": ys,
+        "apart": above,
         "published": values,
         "ours": predicted,
         "error": off_by,
         "kind": kinds,
         "row": places,
+        "met": met,
         "within": within,
     }

@@ -94,3 +94,22 @@ def test_what_counts_and_what_does_not():
     after = f'<h2 id="exercises">Exercises</h2><p>{words}</p>'
     html = f"<div><p>{words}</p>{formula}{formula}{aside}{figure}{after}</div>"
     assert minutes(html_tree.parse(html)) == pytest.approx(2 + 2 / 3 + 1.5)
+
+
+MOST_WORDS = 4000
+HELD = [name for name in LESSONS if name >= "11"]  # the lessons that were written to this length
+
+
+def prose(article: html_tree.Element) -> int:
+    """The words that are read as sentences: no tables, code, figures or formulas."""
+    read = read_in_order(article)
+    figures = html_tree.find(read, "widget")
+    html_tree.remove(read, lambda it: it in figures or it.tag in ("math", "table", "pre"))
+    return len(html_tree.text(read).split())
+
+
+@pytest.mark.parametrize("lesson", HELD)
+def test_a_lesson_is_read_in_one_sitting(site, lesson):
+    html = (site / lesson / "index.html").read_text()
+    inner = re.search(r"<article[^>]*>(.*?)</article>", html, re.DOTALL)[1]
+    assert prose(html_tree.parse(f"<div>{inner}</div>")) <= MOST_WORDS

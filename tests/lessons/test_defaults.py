@@ -27,7 +27,13 @@ HELD = (  # no statement there without its stamp
     "11-inference",
     "11b-the-server",
     "12-disaggregated-serving",
+    "13-pytorch-internals",
+    "14-mixed-precision",
+    "15-caching-allocator",
+    "16-custom-kernels-and-fusion",
     "17-triton",
+    "18-torch-compile",
+    "19-cuda-graphs",
 )
 
 

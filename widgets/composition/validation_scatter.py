@@ -1,25 +1,25 @@
-"""The engine against published runs: the ratio of ours to theirs for each number, which ones an allowed error
-excludes, with the fitted ones marked."""
+"""The engine against published runs: the error of each number in the row of its source, which ones an allowed
+error excludes, with the fitted ones marked."""
 
 import numpy as np
+from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
 from bokeh.transform import factor_mark
 
 from engine.validation import agreement
-from engine.validation.agreement import LABELS, REACH, SORTS
+from engine.validation.agreement import SORTS
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NAMES = [sort.name for sort in SORTS.values()]
 OFFERED = {
     key: (sort.name[0].upper() + sort.name[1:], float(i))
     for i, (key, sort) in enumerate(SORTS.items())
-    if key not in ("streams", "measured")
-}  # one quantity at a time: streams are a single row, and seconds, bytes and rates have no common axis
-TITLES = [f"published, {sort.unit}".removesuffix(", ") for sort in SORTS.values()]
+    if key != "measured"
+}  # one quantity at a time: seconds, bytes and rates have nothing in common
 GROUPS = {
     "all": ("all", 0.0),
     "foreign": ("of which nothing was fitted", 1.0),
@@ -30,23 +30,15 @@ IN_SHORT = ["", ", groups never fitted", ", groups partly fitted"]
 KINDS = ["within", "outside", "fitted a constant", "fitted, and outside"]
 MARKS = ["circle", "triangle", "diamond", "diamond"]
 HUES = {KINDS[0]: "ink-soft", KINDS[1]: "ink", KINDS[2]: "ink-soft", KINDS[3]: "ink"}
-SIZES, FILLED = np.array([6.0, 7.0, 13.0, 13.0]), np.array([0.45, 0.6, 0.0, 0.0])
-ERRORS = {
-    0.2: "−80 %",
-    0.3: "−70 %",
-    0.5: "−50 %",
-    0.75: "−25 %",
-    0.9: "−10 %",
-    1: "the same",
-    1.1: "+10 %",
-    1.25: "+25 %",
-    1.5: "+50 %",
-    1.8: "+80 %",
-}
-LINES = (0.75, 0.9, 1.1, 1.25)
-ROOM = 0.68  # of the frame, up to where a name has room on its point's right
-UNDER_KEY = 1.8  # above that height the key leaves no room for a name
-KEY, TICKS, TITLE = 2.3, 0.172, 0.158  # heights on the picture
+SIZES, FILLED = np.array([6.0, 7.0, 11.0, 11.0]), np.array([0.45, 0.6, 0.0, 0.0])
+ERRORS = {"wide": (0.5, 0.75, 1.0, 1.25, 1.5), "narrow": (0.5, 1.0, 1.5)}
+STRIP = {"wide": (0.31, 0.89), "narrow": (0.02, 0.98)}  # shares of the frame in which the marks stand
+TOP, HEADS, KEY, FOOT, TITLE, BOTTOM = 1.12, 1.025, 1.085, -0.025, -0.063, -0.09
+NARROW = 820
+UNDER, LOW = (
+    0.2,
+    0.6,
+)  # of a lane: how far below its middle a phone, whose names lie above, has its marks, and their room
 
 
 class ValidationScatter(Widget):
@@ -69,35 +61,37 @@ class ValidationScatter(Widget):
     }
     break_it = "Allow so little error that fewer than half of the rows are within it."
     assumptions = (
-        "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set a "
-        "constant of the engine, so they stay out of every share and mean. Times below the line are too "
-        "short, rates below it too low. What a source leaves open (a micro-batch, the virtual stages) was "
+        "Each mark is a published number, in the row of its source. Left of the middle the engine's is too "
+        "small: its time too short, its rate too low. Hollow diamonds set a constant of the engine and "
+        "stay out of every share and mean. What a source leaves open (a micro-batch, the virtual stages) was "
         "filled in here. Numbers that are arithmetic in the source as well are counted, not measured, and "
         "stand apart."
     )
     formula = (
         "$$e = \\frac{\\text{ours}}{\\text{published}} - 1, \\qquad \\bar e = \\frac{1}{n} \\sum_{i=1}^{n} "
         "|e_i|$$\n\n"
-        "A row is within an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The "
+        "A row is within an error of $m$ when $|e| \\le m$: between $-m$ and $+m$ on the picture. The "
         "sum runs over the rows that fitted nothing."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
     @once
     def seen(self):
-        rows = agreement.columns()
+        rows, all_of_them = agreement.columns(), agreement.figures()
         return agreement.seen(
             self.quantity,
-            self.groups,
+            self.place(),
             self.most,
             rows.published,
             rows.ratio,
             rows.error,
             rows.sort,
-            rows.foreign,
+            rows.lane,
+            rows.apart,
+            rows.x,
             rows.fitted,
-            rows.low,
-            rows.high,
+            all_of_them.slot,
+            all_of_them.height,
         )
 
     def figure_of(self, name):
@@ -124,9 +118,11 @@ class ValidationScatter(Widget):
     def points(self):
         seen = self.seen()
         known = np.where(seen["kind"] >= 0, seen["kind"], 0)
+        lane = lookup(agreement.figures().height, self.place())
         return {
             "x": seen["x"],
             "y": seen["y"],
+            "low": seen["y"] - seen["apart"] * (1 - LOW) - lane * UNDER,
             "published": seen["published"],
             "ours": seen["ours"],
             "error": seen["error"],
@@ -139,126 +135,111 @@ class ValidationScatter(Widget):
     def about_points(self):
         return select(self.seen()["row"], agreement.columns().told)
 
-    @part("most", shown=False)
-    def band(self):
-        low, high = agreement.band(self.most)
-        name = f"within {show(self.most, 'percent')}"
-        return {"low": low, "high": high, "name": name, "down": np.where(high > UNDER_KEY, 9.0, -9.0)}
-
-    @part("quantity", shown=False)
-    def scale(self):
-        rows, all_of_them = agreement.tick_rows(self.quantity), agreement.figures()
-        x, name = lookup(all_of_them.ticks, rows), select(rows, all_of_them.tick_words)
-        every_other = select(rows, all_of_them.tick_short)
-        return {"x": x, "name": name, "short": every_other, "align": fig.inward(x, 0.0, 1.0)}
-
     @part("quantity", "groups", "most", shown=False)
-    def met(self):
-        inside, of = show(self.within(), "count"), show(self.figure_of("count"), "count")
-        return {"x": 1.0, "text": choose(self.some(), f"within {self.allowed()}: {inside} of {of}", "")}
-
-    @part("quantity", shown=False)
-    def title(self):
-        return {"x": 1.0, "name": select(self.quantity, TITLES)}
-
-    @part("quantity", "groups", shown=False)
-    def labels(self):
-        """The worst row of each of the worst groups, by name."""
-        x, y = (
-            np.stack([lookup(column[:, i], self.place()) for i in range(LABELS)])
-            for column in (agreement.figures().label_x, agreement.figures().label_y)
-        )
-        names, short = (
-            [select(self.place(), texts[i]) for i in range(LABELS)]
-            for texts in (agreement.figures().labels, agreement.figures().short)
+    def lanes(self):
+        """Each source's name, and how many of its numbers are met."""
+        rows, all_of_them = agreement.lane_rows(self.place()), agreement.figures()
+        middle, lane = lookup(all_of_them.middle, rows), lookup(all_of_them.height, self.place())
+        tested = lookup(all_of_them.lane_count, rows)
+        met = phrase(
+            "{met} of {of}", met=show(self.seen()["met"], "count"), of=show(np.maximum(tested, 0.0), "count")
         )
         return {
-            "x": x,
-            "y": y,
-            "name": names,
-            "short": short,
-            "align": [choose(x[i] > ROOM, "right", "left") for i in range(LABELS)],
-            "right": np.where(x > ROOM, -10.0, 10.0),
-            "short_align": [choose(x[i] > 0.5, "right", "left") for i in range(LABELS)],
-            "short_right": np.where(x > 0.5, -10.0, 10.0),
+            "y": middle,
+            "low": middle - lane * UNDER,
+            "over": middle + lane * UNDER,
+            "name": select(rows, all_of_them.lane_name),
+            "met": select(np.where(tested > 0, 1.0, 0.0), ["", met]),
         }
 
+    @part("most", shown=False)
+    def band(self):
+        left, right = agreement.band(self.most)
+        return {"left": left, "right": right, "head": f"within {self.allowed()}", "end": 1.0}
+
     def figure(self, sources):
-        p = fig.plot((-0.02, 1.02), REACH, height=470, y_title="ours, against what was published", y_log=True)
-        fig.hide(p.xaxis[0])
-        p.grid.visible = False
-        fig.named_places(p.yaxis[0], ERRORS)
-        color = fig.COLOR
-        p.quad(
-            left=-1,
-            right=2,
-            bottom="low",
-            top="high",
-            source=sources["band"],
-            fill_color=color["accent"],
-            fill_alpha=0.1,
-            line_color=None,
-        )
-        p.segment("x", REACH[0], "x", REACH[1], source=sources["scale"], line_color=color["grid"])
-        for height in LINES:
-            p.segment(-1, height, 2, height, line_color=color["axis"], line_dash=[2, 4], line_alpha=0.7)
-        p.segment(-1, 1, 2, 1, line_color=color["ink-soft"], line_width=1.5)
-        for edge in ("low", "high"):
-            p.segment(
-                -1,
-                edge,
-                2,
-                edge,
-                source=sources["band"],
-                line_color=color["accent"],
-                line_width=2,
-                line_dash=[7, 4],
-            )
-        named = {"source": sources["labels"]} | fig.ON_PANEL | fig.LABEL
-        for width, name, side, shift, down in (
-            ("wide", "name", "align", "right", 12),
-            ("narrow", "short", "short_align", "short_right", 0),
-        ):
-            words = {"text": name, "text_align": side, "x_offset": shift, "y_offset": down}
-            fig.only(width, p.text("x", "y", **words, **named))
+        p = fig.plot((0, 1), (BOTTOM, TOP), height=590)
+        fig.taller_on_phone(p, NARROW)
+        fig.bare(p)
+        for width in STRIP:
+            fig.only(width, *self.strip(p, sources, width))
+        return p
+
+    def strip(self, p, sources, width):
+        """The glyphs of one width: a phone's rows have their names above the marks."""
+        color, wide, (start, end) = fig.COLOR, width == "wide", STRIP[width]
+        unit = end - start
+        place = fig.across(p, f"errors, {width}", -start / unit, (1 - start) / unit)
         looks = {
             "marker": factor_mark("kind", MARKS, KINDS),
             "size": "size",
             "fill_color": fig.hues("kind", HUES),
             "line_color": fig.hues("kind", HUES),
             "fill_alpha": "filled",
-            "line_width": 1.4,
+            "line_width": 1.2,
             "line_alpha": 0.85,
         }
-        p.scatter("x", "y", source=sources["points"], **looks)
-        of_band = {"text": "name", "source": sources["band"], "y_offset": "down"} | fig.ON_PANEL
-        of_band |= fig.TEXT | {"text_color": color["accent"]}
-        fig.only("wide", p.text(0, "high", **of_band))
-        fig.only("narrow", p.text(1, "high", text_align="right", **of_band))
-        ticks = {"source": sources["scale"], "text_align": "align"} | fig.ON_PANEL | fig.LABEL
-        for width, name in (("wide", "name"), ("narrow", "short")):
-            fig.only(width, p.text("x", TICKS, text=name, **ticks))
-        p.text(
-            "x", TITLE, text="name", source=sources["title"], text_align="right", **fig.ON_PANEL, **fig.LABEL
+        band, lanes, height = sources["band"], sources["lanes"], "y" if wide else "low"
+        edge = {"source": band, "line_color": color["accent"], "line_width": 1.5, "line_dash": [7, 4]} | place
+        errors = np.array(ERRORS[width])
+        said = [
+            "0" if ratio == 1 else f"{ratio - 1:+.0%}".replace("%", " %").replace("-", "−")
+            for ratio in errors
+        ]
+        names = ColumnDataSource(
+            {"x": agreement.along(errors), "y": np.full(len(errors), FOOT), "name": said}
         )
-        met = {"text": "text", "source": sources["met"], "text_align": "right"} | fig.BOLD
-        fig.only("wide", p.text("x", KEY, **met))
-        for width, left, step in (("wide", 0.0, 0.16), ("narrow", 0.0, 0.27)):
-            entries = ColumnDataSource(
-                {
-                    "x": left + step * np.arange(3),
-                    "y": np.full(3, KEY),
-                    "kind": KINDS[:3],
-                    "size": SIZES[:3] + 2,
-                    "filled": FILLED[:3],
-                }
-            )
-            fig.only(
-                width,
-                p.scatter("x", "y", source=entries, **looks),
-                p.text("x", "y", text="kind", x_offset=10, source=entries, **fig.LABEL),
-            )
-        return p
+        entries = ColumnDataSource(
+            {
+                "x": np.array([0.0, 0.16, 0.33]) if wide else np.array([0.02, 0.27, 0.55]),
+                "y": np.full(3, KEY),
+                "kind": KINDS[:3],
+                "size": SIZES[:3] + 2,
+                "filled": FILLED[:3],
+            }
+        )
+        scale = place if wide else {}
+        return [
+            p.quad(
+                left="left",
+                right="right",
+                bottom=0,
+                top=1,
+                source=band,
+                fill_color=color["accent"],
+                fill_alpha=0.1,
+                line_color=None,
+                **place,
+            ),
+            p.segment(0, height, 1, height, source=lanes, line_color=color["grid"], **place),
+            p.segment("x", 0, "x", 1, source=names, line_color=color["grid"], line_dash=[2, 4], **place),
+            p.segment("left", 0, "left", 1, **edge),
+            p.segment("right", 0, "right", 1, **edge),
+            p.segment(
+                agreement.along(1.0),
+                0,
+                agreement.along(1.0),
+                1,
+                line_color=color["ink-soft"],
+                line_width=1.5,
+                **place,
+            ),
+            p.scatter("x", height, source=sources["points"], **looks, **place),
+            p.text(0, "y" if wide else "over", text="name", source=lanes, **fig.TEXT),
+            p.text(1, "y" if wide else "over", text="met", source=lanes, text_align="right", **fig.LABEL),
+            p.text("end", HEADS, text="head", source=band, text_align="right", **fig.BOLD),
+            p.text("x", "y", text="name", source=names, text_align="center", **fig.LABEL, **place),
+            p.text(
+                agreement.along(1.0),
+                TITLE,
+                text=value("ours, against what was published"),
+                text_align="center",
+                **fig.LABEL,
+                **place,
+            ),
+            p.scatter("x", "y", source=entries, **looks, **scale),
+            p.text("x", "y", text="kind", x_offset=10, source=entries, **fig.LABEL, **scale),
+        ]
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Fitted nothing", rest=True)

@@ -308,7 +308,7 @@ class RingAllreduce(Widget):
             fig.midpoint(*ring.row(RANK, self.ranks, *UP)),
         )
         wide = (shown.shares > 0) & (self.ranks <= NUMBERED)
-        narrow = wide & self.on_phone(CHUNK)
+        narrow = wide & self.drawn_on_a_phone(CHUNK)
         texts = show(shown.values[WRITTEN], "count")
         return {
             "x": x[WRITTEN],
@@ -337,7 +337,7 @@ class RingAllreduce(Widget):
         round_ = self.ranks <= ROUND
         return np.where(round_, ring_x, grid_x), np.where(round_, ring_y, grid_y)
 
-    def on_phone(self, chunk):
+    def drawn_on_a_phone(self, chunk):
         """Whether a phone has room for a chunk's number: not for all of them on the tracks of a ring."""
         return (self.ranks <= NARROW) | (self.ranks > ROUND) | (chunk == self.followed())
 
@@ -356,7 +356,7 @@ class RingAllreduce(Widget):
         head_x, head_y = self.placed(*ring.on_circle(middle, start, MIDDLE), across, bottom)
         texts = phrase("{plus}{n}", plus=choose(found.adds, "+", ""), n=show(found.values, "count"))
         wide = found.travels & (self.ranks <= NUMBERED)
-        narrow = wide & self.on_phone(found.chunks)
+        narrow = wide & self.drawn_on_a_phone(found.chunks)
         seen, (on_ring, on_grid) = np.where(found.travels, 1.0, 0.0), self.drawn()
         return {
             "inner": np.where(found.travels, inner, INNER),

@@ -69,7 +69,8 @@ class AllocatorReplay(Widget):
         "Make it run out of memory while more than it asks for is free. Then cure it, without a byte more."
     )
     assumptions = (
-        f"{recordings.load('training_steps')['model']}, four sequences a step, {STEPS} steps. What is "
+        f"The model is {recordings.load('training_steps')['model']}, with four sequences a step, for {STEPS} "
+        "steps. What is "
         f"allocated and freed, and when, was recorded from {recordings.made_with('training_steps')}; sizes "
         "follow the length. The allocator is PyTorch's policy, executed, for one stream; the GPU has all its "
         "memory to give. Leaves out the CUDA context, workspaces of cuBLAS, and NCCL."

@@ -75,10 +75,11 @@ class CapturedAddresses(Widget):
     }
     break_it = "Get every answer right and still do damage."
     assumptions = (
-        "Two kernels, y = 2·x + 1, one cell of four bytes a row; capture kept three addresses and a number "
-        "of rows, as CUDA Graphs do. Run in this memory of forty cells: real graphs differ in scale, not in "
-        "kind. torch.cuda.graph gives each graph a private pool; a copy that is too long raises an error in "
-        "PyTorch. A dashed cell holds another number than the batch asks for."
+        "The graph holds two kernels, which compute y = 2·x + 1, and a row is one cell of four bytes. "
+        "Capture kept three addresses and a number of rows, as CUDA Graphs do. Run in this memory of forty "
+        "cells: real graphs differ in scale, not in kind. torch.cuda.graph gives each graph a private pool; "
+        "a copy that is too long raises an error in PyTorch. A dashed cell holds another number than the "
+        "batch asks for."
     )
     formula = (
         "$$\\text{out}[i] = 2\\,\\text{in}[i] + 1 \\quad \\text{for } i < \\text{rows at capture}$$\n\nThe "
@@ -351,14 +352,15 @@ class CapturedAddresses(Widget):
     def summary(self):
         found = self.run()
         asked, given = show(self.rows, "count"), show(4.0 * self.rows, "bytes")
-        wrong, held = show(found["wrong"] / self.rows, "percent"), show(4.0 * self.captured, "bytes")
-        answers = f"of {asked} {choose(self.rows > 1, 'answers are', 'answer is')}"
-        spoilt = show(found["spoilt"], "count")
-        spoilt = f"100 % {answers} right, and {spoilt} cells of another tensor were overwritten."
-        fine = f"100 % {answers} right: the batch was copied to where the graph reads, {STARTS[INPUT]}."
-        stale = f"{wrong} {answers} wrong and no error is raised: the graph still reads {STARTS[INPUT]}."
-        before = f"None {answers} there yet: a replay will read {held} at {STARTS[INPUT]}, wherever x points."
-        refused = f"None {answers} there: a copy of {given} into {held} of captured input is refused."
+        held, spoilt = show(4.0 * self.captured, "bytes"), show(4.0 * found["spoilt"], "bytes")
+        every = choose(self.rows > 1, f"All {asked} answers are", "The only answer is")
+        some = f"{show(found['wrong'], 'count')} of {asked} answers {choose(found['wrong'] > 1, 'are', 'is')}"
+        wrong = choose(found["wrong"] == self.rows, every, some)
+        spoilt = f"{every} right, and {spoilt} of another tensor were overwritten."
+        fine = f"{every} right: {given} were copied to where the graph reads, {STARTS[INPUT]}."
+        stale = f"{wrong} wrong and no error is raised: the graph still reads {held} at {STARTS[INPUT]}."
+        before = f"No answer is there yet: a replay will read {held} at {STARTS[INPUT]}, wherever x points."
+        refused = f"No answer is there: a copy of {given} into {held} of captured input is refused."
         after = choose(found["wrong"] > 0, stale, choose(found["spoilt"] > 0, spoilt, fine))
         return choose(self.refused(), refused, choose(self.ran(), after, before))
 

@@ -76,7 +76,7 @@ class EagerOverhead(Widget):
         "it with the GPU menu alone."
     )
     assumptions = (
-        "All operators alike, bf16, one stream, from an idle start. A product runs at "
+        "All operators are alike, in bf16 on one stream, and the GPU starts idle. A product runs at "
         f"{show(dispatch.MATMUL_SHARE, 'percent', 2)} of the dense peak or "
         f"{show(DEFAULT.memory_share, 'percent', 2)} of HBM's rate, whichever takes longer, an addition "
         "at the latter, and no kernel is shorter than the shortest. CUDA's queue holds 1,024 launches. The "

@@ -147,9 +147,9 @@ class FlashAttention(Widget):
         ),
     )
     assumptions = (
-        "Below, executed on real arrays: twelve tokens, one head, scores in halves, values from 1 to 9; a "
-        f"token stands for {CELL} real ones, and a tile has the real tile's sides in that measure. The bars "
-        "are of one layer's forward pass in bf16, without a mask, K and V read for every head. The SRAM "
+        "Below, the loop runs on real arrays: twelve tokens, one head, scores in halves, values from 1 to 9. "
+        f"A token stands for {CELL} real ones, and a tile has the real tile's sides in that measure. The "
+        "bars are of one layer's forward pass in bf16, without a mask, K and V read for every head. The SRAM "
         "holds one tile each of Q, K, V and O, in whole sixteens of rows; the scores of a tile stand in "
         "registers, of which a multiprocessor has 256 KiB. Of what the tiles read into the SRAM, HBM sends K "
         "and V once for each wave of blocks, one block on each multiprocessor; L2 serves the rest. Bytes of "

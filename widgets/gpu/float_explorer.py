@@ -100,10 +100,10 @@ class FloatExplorer(Widget):
         "Turn a number into no number: flip a single bit of one that fits, so that infinity or NaN is left."
     )
     assumptions = (
-        "Rounding goes to the nearest number, from the middle to the even one, as IEEE 754 has it. TF32 is "
-        "drawn with the 19 bits that a tensor core reads; it is stored in 32. E4M3 has no infinity and stops "
-        "at 448, as PyTorch casts since 2.12. The rows show the value that was asked for; the chosen one has "
-        "the bits that were flipped."
+        "A value is rounded to the nearest number, and from the exact middle to the even one (IEEE 754). "
+        "TF32 is drawn with the 19 bits that a tensor core reads, though it is stored in 32. E4M3 has no "
+        "infinity and stops at 448, as PyTorch casts since 2.12. The rows show the value that was asked "
+        "for; the chosen one has the bits that were flipped."
     )
     formula = (
         r"$$x = \pm \left(1 + \frac{f}{2^m}\right) 2^{\,e - b} \qquad e = 0:\; x = "

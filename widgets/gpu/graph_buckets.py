@@ -103,8 +103,9 @@ class GraphBuckets(Widget):
         "of every start."
     )
     assumptions = (
-        f"A server that runs {LARGEST} sequences at most, {shape_buckets.STEPS:,} decode steps after a "
-        "warm-up, arrivals at random times (Poisson). Each step runs the smallest captured batch that holds "
+        f"The server runs at most {LARGEST} sequences, which arrive at random (Poisson), and "
+        f"{shape_buckets.STEPS:,} of its decode steps are counted after a warm-up. "
+        "Each step runs the smallest captured batch that holds "
         "it. Memory and time of a graph are per graph whatever its batch, from vLLM's logs (pull requests "
         "11349 and 23184). Time lost: the cost model's decode step without caches."
     )

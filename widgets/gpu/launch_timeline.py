@@ -81,13 +81,13 @@ class LaunchTimeline(Widget):
         "the issue at 12 µs, and the caches in memory."
     )
     assumptions = (
-        f"The step's kernels as {recordings.made_with('decode_kernels')} runs them, counted: "
+        f"The kernels of a step were counted as {recordings.made_with('decode_kernels')} runs them: "
         f"{capture.kernels_per_layer('eager')} a layer eagerly, {capture.kernels_per_layer('compiled')} "
-        "after Inductor's fusion (its CPU backend; a GPU's may differ by a kernel or two). Fused or not, a "
-        "launch costs the CPU the same. Every step starts with an idle GPU, as it does when the CPU reads "
-        "the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100): the GPU's own "
-        "time, not waiting. Products and attention take what published timings of single operations on the "
-        "chip come to."
+        "after Inductor's fusion (with its CPU backend; a GPU's may differ by a kernel or two). Fused or "
+        "not, a launch costs the CPU the same. Every step starts with an idle GPU, as it does when the CPU "
+        "reads the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100): the GPU's "
+        "own time, not waiting. Products and attention take what published timings of single operations on "
+        "the chip come to."
     )
     formula = (
         "$$\\tau \\approx \\max\\left[n \\, \\tau_\\text{issue},\\; "

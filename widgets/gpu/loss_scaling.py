@@ -70,8 +70,8 @@ class LossScaling(Widget):
         "hundredth of the rest."
     )
     assumptions = (
-        "Sizes of gradients are log-normal. Median and spread of the default were fitted to what NVIDIA's "
-        "mixed-precision guide says of a Multibox SSD: of all its activation gradients "
+        "The sizes of the gradients are drawn from a log-normal distribution, fitted to what NVIDIA's "
+        "mixed-precision guide says of a Multibox SSD. There, of all activation gradients "
         f"{show(run.MULTIBOX_VANISHING, 'percent')} become zero in fp16, "
         f"{show(run.MULTIBOX_STAYING, 'percent')} do not, and the rest is zero in any format. Here that rest "
         f"is left out, and so the first are {show(run.MULTIBOX_LOST, 'percent')}, which the draw comes near "

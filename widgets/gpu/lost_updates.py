@@ -38,12 +38,12 @@ class LostUpdates(Widget):
     }
     break_it = "Lower the rate until not one update arrives: the first of them is as large as the rate."
     assumptions = (
-        "One weight, gradient descent on half the squared distance to 2, from 1: the update is the rate "
-        "times the distance. *To nearest* rounds the update and the sum to the format. *By chance* rounds "
-        "the sum up or down with the odds of its distance. *Kahan* keeps in a second number of the format "
-        "what each sum has lost. *fp32 master* adds in fp32 and shows the copy in the format, at which the "
-        "gradient is taken. The last move may end up to a gap past the dashed line; in E4M3 at a rate of 0.1 "
-        "it starts at 1.375, where the sum lies just in the middle, and goes to 1.5, the even neighbour. No "
+        "Gradient descent takes one weight from 1 towards 2, and each update is the rate times the distance "
+        "that is left. *To nearest* rounds the update and the sum to the format. *By chance* rounds the sum "
+        "up or down with the odds of its distance. *Kahan* keeps in a second number of the format what each "
+        "sum has lost. *fp32 master* adds in fp32 and shows the copy in the format, at which the gradient "
+        "is taken. The last move may end up to a gap past the dashed line; in E4M3 at a rate of 0.1 it "
+        "starts at 1.375, where the sum lies just in the middle, and goes to 1.5, the even neighbour. No "
         "momentum, no noise: a real gradient's noise hides the stall, and does not cure it."
     )
     formula = (

@@ -116,12 +116,12 @@ class TileTuner(Widget):
         "see how far another tile mends it."
     )
     assumptions = (
-        "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best "
-        "product of a published sweep of sizes on the chip. Shared memory is what Triton 3.9 compiles, "
-        "registers are fitted to that within 20 %. A step is as slow as the arithmetic, the reads through "
-        "L2, or the latency that the stages leave bare; HBM brings each operand once a wave where the two do "
-        "not fit in L2. Left out: the launch, bank conflicts, clusters, and clocks that sink under load. "
-        "Squares and circles were timed by measure/tile_sweep.py."
+        "Operands are bf16 and sums fp32, each tile has one program, and k is not split. The ceiling is the "
+        "best product of a published sweep on the chip. Shared memory is what Triton 3.9 compiles; "
+        "registers are met within 20 %. A step is as slow as the arithmetic, the reads through L2, or the "
+        "latency that the stages leave bare; HBM brings each operand once a wave where the two do not fit "
+        "in L2. Left out: the launch, bank conflicts, clusters, and clocks that sink under load. Squares "
+        "and circles were timed by measure/tile_sweep.py."
     )
     formula = (
         r"$$\text{SMEM} = 2\,s\,b_k\,(b_m + b_n)$$"

@@ -101,6 +101,14 @@ def of_files(*files: str) -> Points:
     return Points(*files)
 
 
+@cache
+def _preset(cls: Any, name: str) -> Any:
+    """A figure in the state of a preset."""
+    widget = cls()
+    widget.set_state(cls.presets[name])
+    return widget
+
+
 class Measured:
     """What all parts of measured points have in common; a part's own method says which points are visible,
     and where."""
@@ -161,12 +169,19 @@ class Measured:
         )
         return (lower + upper) / 2
 
-    def words(self, view: Any) -> Words:
-        """The text beside the switch: what the switch shows, or that there is nothing to show."""
+    def elsewhere(self, cls: Any) -> str:
+        """That a state has no points, and the first preset that has some."""
+        for name in cls.presets:
+            if self.count(_preset(cls, name)) > 0:
+                return f"{NONE}: try “{name}”"
+        return NONE
+
+    def words(self, view: Any, cls: Any) -> Words:
+        """The text beside the switch: what the switch shows, or that there is nothing to show here."""
         count = self.count(view)
         number = f"{show(count, 'count')} published point{choose(count == 1, '', 's')}"
         off = f"{number}; the engine is {self.off(view)}"
-        return choose(count > 0, choose(view.dots, off, f"{number} hidden"), NONE)
+        return choose(count > 0, choose(view.dots, off, f"{number} hidden"), self.elsewhere(cls))
 
     def named(self, view: Any, words: str) -> Words:
         """What the hollow marks are, for a label in the picture; "" where there are none."""

@@ -390,7 +390,7 @@ def _shown(cls, view) -> dict:
 def _measured(cls, view) -> dict:
     """The words beside the switch of a figure's measured points, and whether it has nothing to switch."""
     shared = [method.measured_by for method in cls.methods("measured_by").values()]
-    return {"measured": shared[0].words(view), "unmeasured": shared[0].count(view) < 1} if shared else {}
+    return {"measured": shared[0].words(view, cls), "unmeasured": shared[0].count(view) < 1} if shared else {}
 
 
 MISSING = object()

@@ -84,13 +84,13 @@ class AttentionKinds(Widget):
     }
     break_it = "Find a context at which linear attention keeps more than attention over every token does."
     assumptions = (
-        "Whole models, of different size and depth, since people choose among models and not among kinds. "
-        "Eight GPUs share one copy, matrices in fp8. A user keeps caches without waste, a state in fp32. A "
-        "token's arithmetic is that of scores, indexers and states, with latent vectors read as they are; "
-        "products with weights are not in it. The time of linear attention, indexers and compressed entries "
-        "is a roofline that was not held against a measurement here; MLA and indexers are whole on each GPU. "
-        "A curve of time ends where the caches no longer fit. The indexer's keys are counted in the width of "
-        "the cache."
+        "These are whole models of different size and depth, since people choose among models and not among "
+        "kinds. Eight GPUs share one copy, with matrices in fp8. A user keeps caches without waste, and a "
+        "state in fp32. A token's arithmetic is that of scores, indexers and states, with latent vectors "
+        "read as they are; products with weights are not in it. The time of linear attention, indexers and "
+        "compressed entries is a roofline that was not held against a measurement here; MLA and indexers "
+        "are whole on each GPU. A curve of time ends where the caches no longer fit. The indexer's keys are "
+        "counted in the width of the cache."
     )
     formula = (
         "$$M_\\text{user} = M_\\text{state} + s\\,\\kappa$$\n\n"

@@ -97,8 +97,8 @@ class DecodeLatency(Widget):
         "than half as many."
     )
     assumptions = (
-        "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "
-        "what is drawn as launches is each kernel's start on the GPU, and the small kernels between "
+        "The replica is in a steady state, and its step is captured as a graph, so no kernel waits for the "
+        "CPU. What is drawn as launches is each kernel's start on the GPU, and the small kernels between "
         "products (lesson 19). AllReduces are not hidden. With weights in fp8 the products are in fp8 too, "
         "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. Leaves "
         "out sampling and the scheduler."

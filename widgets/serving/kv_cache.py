@@ -102,11 +102,11 @@ class KvCache(Widget):
     }
     break_it = "Keep the users and lengthen their conversations until the cache no longer fits."
     assumptions = (
-        "One card of those that share a copy, with the HBM that the driver reports. Weights and caches share "
-        "the data sheet's figure less 2 GB for the framework; the rest, some 8 %, is left to what the "
-        "kernels need meanwhile. Every user holds a whole context, in pages without waste. Past the key and "
-        "value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every rank. Leaves out "
-        "activations, shared prefixes and the scales of quantised formats."
+        "The bar is one of the cards that share a copy of the model, with the HBM that its driver reports. "
+        "Weights and caches may fill what the data sheet says, less 2 GB for the framework; the rest, some "
+        "8 %, is what kernels need meanwhile. Every user holds a whole context, in pages without waste. "
+        "Past the key and value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every "
+        "rank. Leaves out activations, shared prefixes and the scales of quantised formats."
     )
     formula = (
         "$$\\text{cache} = 2 \\, L \\, a_{kv} \\, d \\, b_{kv} \\, s \\, u / \\min(t, a_{kv})$$\n\nfor $u$ "

@@ -54,12 +54,12 @@ class PoolRatio(Widget):
         "A hurried agent": {"tpot": 0.02, "ttft": 0.5, "prefillers": 3},
         "Documents over 25 Gb/s": {"prompt": 16_000, "ttft": 5, "prefillers": 12, "wire": 3.125e9},
     }
-    break_it = "Find requests for which pools apart bring less than sharing, however they are split."
+    break_it = "Find requests for which pools apart serve less than sharing, however they are split."
     assumptions = (
-        "All requests alike, at a steady rate; the wait for a first token is the mean of M/D/1. A replica "
-        "that shares pays in each step for the prefills that refill it and is held to the same mean time per "
-        "token, but not to any pause. Leaves out bursts beyond Poisson, spread of lengths, and rebalancing "
-        "as the mix changes."
+        "All requests are alike, and the wait for a first token is the mean of M/D/1. A replica that shares "
+        "pays in each step for the prefills that refill it and is held to the same mean time per token, but "
+        "not to any pause. Leaves out bursts beyond Poisson, spread of lengths, and rebalancing as the mix "
+        "changes."
     )
     formula = (
         "$$X = \\min\\left(R_p \\, \\frac{\\rho}{\\tau_\\text{prefill}}, \\; R_p \\, \\frac{W}{\\kappa n}, "

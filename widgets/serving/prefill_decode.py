@@ -152,7 +152,8 @@ class PrefillDecode(Widget):
         ),
     )
     assumptions = (
-        f"{REQUESTS} requests: Poisson arrivals, log-normal lengths, drawn from the seed. The first "
+        f"The seed draws {REQUESTS} requests, which arrive at random (a Poisson stream) and whose lengths "
+        "are log-normal. The first "
         f"{WARM_UP} find a server that fills up and are dropped; the other {COUNTED_REQUESTS} are counted, "
         f"the share that meets both targets with its 95 % interval, and the first {SHOWN} of them are drawn. "
         "What the replicas can serve is a closed form. A request goes to the replica that owes the fewest "

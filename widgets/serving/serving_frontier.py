@@ -97,17 +97,17 @@ class ServingFrontier(Widget):
     }
     break_it = "Tighten the target until no split of these GPUs meets it."
     assumptions = (
-        "Every replica kept full by a queue that never runs dry, all users alike, and a token's step paying "
-        "its share of the prefills. A curve ends where the cache is full. With weights in fp8 the products "
-        "are in fp8 too, where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 "
+        "A queue that never runs dry keeps every replica full, all users are alike, and each token pays its "
+        "share of the prefills. A curve ends where the cache is full. With weights in fp8 the products are "
+        "in fp8 too, where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 "
         "product and do not speed up prefills. Leaves out bursts and their waiting (lesson 12), speculative "
         "decoding, expert parallelism and pipelines."
     )
     formula = (
         "$$\\tau = \\tau_\\text{step}(t, u) + \\frac{u \\, \\tau_\\text{prefill}}{n_{out}}, \\qquad X = "
         "\\frac{u}{\\tau \\, t}$$\n\n$u$ users share a replica of $t$ GPUs; $\\tau$ is the time from one of "
-        "a user's tokens to the next, $X$ the tokens that each GPU brings in a second. The frontier is the "
-        "most that any $(t, u)$ brings within each $\\tau$; the best split has whole users."
+        "a user's tokens to the next, $X$ the tokens that each GPU writes in a second. The frontier is the "
+        "most that any $(t, u)$ writes within each $\\tau$; the best split has whole users."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class ServingFrontier(Widget):
     def per_gpu(self):
         return show(self.best_brings(), "count")
 
-    @readout("The fleet brings", rest=True)
+    @readout("The fleet writes", rest=True)
     def total(self):
         return f"{show(self.fleet_brings(), 'count')} tokens/s", self.fleet_brings() < self.traffic
 
@@ -348,7 +348,7 @@ class ServingFrontier(Widget):
     @regime()
     def too_little(self):
         return (self.fleet_brings() < self.traffic) & ~self.none_meets(), (
-            f"The fleet brings {show(self.fleet_brings(), 'count')} of {show(self.traffic, 'count')} "
+            f"The fleet writes {show(self.fleet_brings(), 'count')} of {show(self.traffic, 'count')} "
             "tokens/s within the target. First response: more replicas of the same split, or a looser target "
             "that lets more users share a step."
         )

@@ -15,6 +15,8 @@ PUBLISHED = validation.CASES
 # what a file's case of a kind measures, read by hand off engine/validation/published/README.md
 MEASURED_KINDS = {"step", "collective", "serving", "wide", "attention", "stream", "token", "mixer"}
 
+SHOWN = [sort for sort in agreement.SORTS if sort != "measured"]
+
 
 def cases() -> list[dict]:
     """Every list of cases among the files (exports.json is a table of flags)."""
@@ -80,65 +82,74 @@ def test_the_engine_is_worse_on_strangers():
     assert agreement.mean_error("measured", "foreign") > 1.25 * agreement.mean_error("measured", "fitting")
 
 
-def test_the_picture_shows_each_row_at_its_place():
-    rows = agreement.columns()
-    steps = float(agreement.KEYS.index("steps"))
-    seen = agreement.seen(
-        steps,
-        0.0,
-        0.1,
+def seen(sort: str, groups: str = "all", most: float = 0.1) -> dict:
+    """What the picture shows, without its padding."""
+    rows, at = agreement.columns(), agreement.KEYS.index(sort)
+    found = agreement.seen(
+        float(at),
+        float(agreement.place(at, agreement.GROUPS.index(groups))),
+        most,
         rows.published,
         rows.ratio,
         rows.error,
         rows.sort,
-        rows.foreign,
+        rows.lane,
+        rows.apart,
+        rows.x,
         rows.fitted,
-        rows.low,
-        rows.high,
+        agreement.figures().slot,
+        agreement.figures().height,
     )
-    count = int(np.sum(~np.isnan(seen["x"])))
-    assert count == sum("step_s" in case["measured"] for case in cases())
-    assert (seen["x"][:count] > 0).all() and (seen["x"][:count] < 1).all()
-    assert (agreement.REACH[0] < seen["y"][:count]).all() and (seen["y"][:count] < agreement.REACH[1]).all()
-    assert seen["ours"][:count] == pytest.approx(
-        [agreement.rows()[int(i)].predicted for i in seen["row"][:count]]
-    )
-    assert seen["within"] == sum(abs(row.error) <= 0.1 for row in agreement.among("steps"))
+    return {
+        name: column if np.ndim(column) == 0 else column[~np.isnan(column)] for name, column in found.items()
+    }
 
 
-def test_the_picture_of_all_that_is_measured_and_of_all_that_is_counted_leave_no_row_out():
-    rows = agreement.columns()
-    shown = [
-        agreement.seen(
-            float(agreement.KEYS.index(sort)),
-            0.0,
-            0.1,
-            rows.published,
-            rows.ratio,
-            rows.error,
-            rows.sort,
-            rows.foreign,
-            rows.fitted,
-            rows.low,
-            rows.high,
-        )["row"]
-        for sort in ("measured", "counted")
-    ]
-    assert sorted(row for some in shown for row in some[~np.isnan(some)]) == list(
-        range(len(agreement.rows()))
-    )
+@in_one_test("sort", SHOWN)
+@in_one_test("groups", agreement.GROUPS)
+def test_the_picture_shows_each_row_in_the_lane_of_its_group(sort, groups):
+    found, lanes = seen(sort, groups), agreement.lanes(sort, groups)
+    rows = [agreement.rows()[int(i)] for i in found["row"]]
+    assert rows == [row for row in agreement.rows() if agreement.is_among(row, sort, groups)]
+    assert found["ours"] == pytest.approx([row.predicted for row in rows])
+    high = agreement.lane_height(len(lanes))
+    for row, x, y in zip(rows, found["x"], found["y"]):
+        assert 0 < x < 1 and (x < agreement.along(1.0)) == (row.predicted < row.measured)
+        assert abs(y - (1 - (lanes.index(row.group) + 0.5) * high)) < 0.45 * high
+    tested = agreement.among(sort, groups)
+    assert found["within"] == sum(abs(row.error) <= 0.1 for row in tested) == sum(found["met"])
+    for lane, met in zip(lanes, found["met"]):
+        assert met == sum(abs(row.error) <= 0.1 for row in tested if row.group == lane)
 
 
-@in_one_test("sort", agreement.SORTS)
-def test_names_stand_at_the_worst_row_of_each_group_that_fitted_nothing(sort):
-    """Only groups whose worst row lies too near another's go without."""
-    worst = {}
-    for row in agreement.among(sort):
-        worst.setdefault(row.group, row)
-    named = [agreement.rows()[i] for i in agreement._named(sort, "all") if i >= 0]
-    assert named[0] == agreement.among(sort)[0]
-    assert len({row.group for row in named}) == len(named) <= agreement.LABELS
-    assert all(row == worst[row.group] for row in named)
+def test_each_row_is_on_the_picture_of_one_quantity():
+    assert sorted(row for sort in SHOWN for row in seen(sort)["row"]) == list(range(len(agreement.rows())))
+
+
+def test_a_place_across_is_a_factor():
+    """Twice and half as much lie equally far from the same, and the reach's ends are the picture's."""
+    half, same, twice = (agreement.along(ratio) for ratio in (0.5, 1.0, 2.0))
+    assert twice - same == pytest.approx(same - half)
+    assert [agreement.along(ratio) for ratio in agreement.REACH] == pytest.approx([0, 1])
+    assert agreement.band(0.25) == pytest.approx((agreement.along(0.75), agreement.along(1.25)))
+    assert agreement.band(1.0) == pytest.approx((0, 1))
+
+
+@in_one_test("sort", SHOWN)
+def test_lanes_go_from_the_group_that_is_met_best(sort):
+    def missed(group):
+        rows = [row for row in agreement.rows() if row.group == group and agreement.sort_of(row) == sort]
+        return np.mean([abs(row.error) for row in rows if not row.fitted] or [abs(row.error) for row in rows])
+
+    errors = [missed(group) for group in agreement.lanes(sort)]
+    assert errors == sorted(errors) and len(errors) <= agreement.LANES
+
+
+def test_marks_that_would_cover_each_other_are_stacked():
+    """Of the 57 large AllReduces no two have one place."""
+    found = seen("collectives")
+    places = list(zip(found["x"].round(4), found["y"].round(4)))
+    assert len(set(places)) == len(places)
 
 
 def test_each_sort_and_choice_of_groups_has_its_place():
@@ -146,14 +157,6 @@ def test_each_sort_and_choice_of_groups_has_its_place():
     many = len(agreement.GROUPS)
     places = [agreement.place(float(sort), float(i)) for sort in range(3) for i in range(many)]
     assert places == list(range(3 * many))
-
-
-def test_ticks_are_round_and_few():
-    for sort in agreement.SORTS:
-        low, high = agreement._scale(sort)
-        values = agreement._tick_values(low, high)
-        assert 1 <= len(values) <= agreement.TICKS and all(low <= np.log10(value) <= high for value in values)
-        assert all(f"{value:e}"[0] in "125" for value in values)
 
 
 def test_words_have_the_unit_of_their_row():

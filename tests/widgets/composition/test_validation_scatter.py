@@ -1,7 +1,6 @@
 """validation_scatter: its shares, means and marks are those of the published rows, in numpy."""
 
 import numpy as np
-import pytest
 
 from engine.base import units
 from engine.validation import agreement
@@ -40,11 +39,11 @@ def test_fitted_rows_are_drawn_and_not_counted():
     assert set(points["filled"][np.isin(points["kind"], KINDS[2:])]) == {0.0}  # hollow
 
 
-def test_a_mark_is_outside_where_its_height_leaves_the_band():
+def test_a_mark_is_outside_where_its_place_leaves_the_band():
     for most in (0.05, 0.25):
         parts = shown(most=most)["parts"]
         points, band = parts["points"], parts["band"]
-        inside = (points["y"] >= band["low"]) & (points["y"] <= band["high"])
+        inside = (points["x"] >= band["left"]) & (points["x"] <= band["right"])
         assert (inside == np.isin(points["kind"], [KINDS[0], KINDS[2]])).all()
 
 
@@ -53,12 +52,22 @@ def test_a_mark_names_its_run_both_numbers_and_its_source():
     assert not lacks(said, "81.6 s", "62 s", "24 % less", "fitted nothing", "2104.04473")
 
 
-def test_labels_name_the_worst_of_each_group():
-    labels = shown()["parts"]["labels"]
-    assert labels["name"][0] == "GB200 recipes, MoE, −48 %" and labels["short"][0] == "−48 %"
-    for name, height in zip(labels["name"], labels["y"]):
-        worst = next(row for row in agreement.among("steps") if name.startswith(row.group))
-        assert height == pytest.approx(worst.predicted / worst.measured)
+def test_a_row_says_its_source_and_how_many_of_its_numbers_are_met():
+    lanes = shown(quantity="memory", most=0.05)["parts"]["lanes"]
+    for name, met in zip(lanes["name"], lanes["met"]):
+        rows = [row for row in agreement.among("memory") if row.group == name]
+        assert met == (f"{sum(abs(row.error) <= 0.05 for row in rows)} of {len(rows)}" if rows else "")
+    assert [name for name in lanes["name"] if name] == list(agreement.lanes("memory"))
+
+
+def test_a_phones_marks_lie_below_the_name_of_their_row_and_in_it():
+    for quantity in OFFERED:
+        page = shown(quantity=quantity)["parts"]
+        lanes, points = page["lanes"], page["points"]
+        high = agreement.lane_height(len(agreement.lanes(quantity)))
+        middle = lanes["y"][lanes["y"] >= 0]
+        nearest = middle[np.argmin(np.abs(points["y"][:, None] - middle[None, :]), axis=1)]
+        assert (points["low"] < nearest + 0.05 * high).all() and (points["low"] > nearest - 0.5 * high).all()
 
 
 def test_groups_without_a_row_say_so():
@@ -71,4 +80,4 @@ def test_groups_without_a_row_say_so():
 
 
 def test_one_quantity_at_a_time():
-    assert set(OFFERED) == set(agreement.SORTS) - {"streams", "measured"}
+    assert set(OFFERED) == set(agreement.SORTS) - {"measured"}

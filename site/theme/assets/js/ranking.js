@@ -1,4 +1,4 @@
-// Which rows of the page of symptoms a reader's words speak of, the likeliest first. All of it runs in the page; a test holds ninety
+// Which rows of the page of symptoms a reader's words speak of, the likeliest first. All of it runs in the page; a test holds many
 // real questions against it. Words are compared by their stems; ways of saying one thing count as one (`alike`, from
 // course/symptoms.yml); a rare word tells more than a common one, and a piece of an error message, found whole, most.
 
