@@ -49,7 +49,7 @@ $(ZENSICAL): pyproject.toml constraints.txt
 	@.venv/zensical/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt -e '.[build]' zensical
 	@touch $@
 
-wheel: site  ## build/wheel/system_ml-….whl for pip install, with the built course in it, and a list of what it is made of
+wheel: site  ## build/wheel/system_ml_course-….whl for pip install, with the built course in it, and a list of what it is made of
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .
 	@$(BIN)/python -m course.output.sbom build/wheel
 	@ls -sh build/wheel/*

@@ -28,7 +28,7 @@ from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
 from course.freshness import DONE
-from course.output import announced, book, plain, reading_time
+from course.output import announced, book, plain, reading_time, wheel
 from course.output.notebooks import write as notebooks
 from course.output.slides import page as slides
 from engine.base.bar import Bar
@@ -165,6 +165,11 @@ def the_notebooks() -> None:
         write(NEXT / name, contents)
 
 
+def the_package() -> None:
+    """The package that the notebooks install, without the built course."""
+    write(NEXT / wheel.address(), wheel.made())
+
+
 def for_readers() -> None:
     """Each page as Markdown, and llms.txt, which lists them."""
     for name, contents in plain.files(NEXT).items():
@@ -260,6 +265,7 @@ def main() -> None:
             the_book()
             decks()
             the_notebooks()
+            the_package()
             for_readers()
             for_robots()
             heads()

@@ -253,19 +253,25 @@ def _called(node: ast.Call) -> str:
 def files(root: Path = ROOT) -> Iterator[tuple[str, bytes]]:
     """(path in the package, contents) of everything in the package but the built course. What is refused has
     its file before its line."""
-    yield "__init__.py", _rewritten(root, root / "engine" / "__init__.py", of_module)
-    yield "__main__.py", MAIN.encode()
     yield "py.typed", b""  # type checkers read the annotations of a package that has this file
+    yield "__main__.py", MAIN.encode()
+    for name, path, of_code in sources(root):
+        yield name, _rewritten(root, path, of_code)
+
+
+def sources(root: Path = ROOT) -> Iterator[tuple[str, Path, Callable[[str], str]]]:
+    """(path in the package, file of the repository, what rewrites it if it is code) of all that is read."""
+    yield "__init__.py", root / "engine" / "__init__.py", of_module
     for part in PARTS:  # widgets/__init__.py asks for what all of its modules need
         of_code = partial(of_module, extra="build") if part == "course" else of_module
         for path in sorted((root / part).rglob("*")):
             name = path.relative_to(root)
             if path.is_file() and "__pycache__" not in name.parts and name.name != "README.md":
-                yield name.as_posix(), _rewritten(root, path, of_code)
+                yield name.as_posix(), path, of_code
     for path in sorted((root / "lessons").glob("*.py")):  # the notebooks import them
-        yield f"course/of_lessons/{path.name}", _rewritten(root, path, of_module)
+        yield f"course/of_lessons/{path.name}", path, of_module
     for path in sorted((root / "examples").glob("*.py")):
-        yield f"examples/{path.name}", _rewritten(root, path, of_program)
+        yield f"examples/{path.name}", path, of_program
 
 
 def _rewritten(root: Path, path: Path, of_code: Callable[[str], str]) -> bytes:

@@ -45,6 +45,7 @@ ASKED = {
     "symptoms/#hang-collective": ("NCCL timeout", "watchdog", "job hangs", "hang"),
     "glossary/#allreduce": ("allreduce",),
     "glossary/#graph-break": ("graph break", "graph breaks"),
+    "glossary/#kv-cache": ("KV cache size",),
     "glossary/#fsdp": ("FSDP2", "fully_shard", "ZeRO-3"),
     "05-fsdp-and-zero/#in-pytorch": ("FSDP2", "fully_shard"),
     "05-fsdp-and-zero/#freeze-what-you-can-lora-and-qlora": ("fine-tuning", "PEFT"),

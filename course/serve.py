@@ -3,8 +3,8 @@ plain command of Panel's.
 
     panel serve site/live.py --plugins widgets.kit.server.plugin --port PORT
 
-With --static it hands out the files alone, and the widgets compute in the page. With --watch it builds what
-changes and makes open pages reload (course/watch.py).
+With --static, or where Panel is not installed, it hands out the files alone, and the widgets compute in the
+page. With --watch it builds what changes and makes open pages reload (course/watch.py).
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from engine.arguments import Parser, refused
-from engine.base import extras
+from engine.base import edition, extras
 from engine.base.bar import Bar
-from engine.base.built import IN_WHEEL, LIVE, ROOT, SITE
+from engine.base.built import IN_WHEEL, LIVE, ROOT, SITE, TYPES
 
 PORT = 5006  # the first to try, if none is named
 TRIED = 100
@@ -136,6 +139,41 @@ async def hand_out(port: int) -> None:
     await asyncio.Event().wait()
 
 
+class Files(SimpleHTTPRequestHandler):
+    """The files of the course by the standard library alone, for an installation without Panel."""
+
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | TYPES  # type: ignore[assignment]
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer with the course's own page where an address leads nowhere."""
+        missing = SITE / "404.html"
+        if code != HTTPStatus.NOT_FOUND or not missing.is_file():
+            super().send_error(code, message, explain)
+            return
+        body = missing.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def hand_out_alone(port: int) -> None:
+    """Serve the files where Panel and what it needs are not installed."""
+    print(
+        "The figures compute in the page. Python would answer behind them after: "
+        f'pip install "{edition.DISTRIBUTION}[widgets]"'
+    )
+    with ThreadingHTTPServer(("localhost", port), partial(Files, directory=str(SITE))) as server:
+        announce(port)
+        server.serve_forever()
+
+
 def announce(port: int) -> None:
     """Print the address at which the course is open."""
     print(f"The course is open on http://localhost:{port}/  (Ctrl-C stops it)", flush=True)
@@ -154,7 +192,8 @@ def run(options: argparse.Namespace) -> None:
     """Serve until interrupted; ValueError if serving is impossible, Missing if it needs an extra."""
     if not (SITE / "index.html").is_file():
         raise ValueError(NOT_BUILT)
-    extras.need("widgets")
+    if options.watch:
+        extras.need("widgets")
     if options.watch and IN_WHEEL:
         raise ValueError("--watch needs a clone of the course, with its lessons")
     if options.watch and not hasattr(os, "fork"):
@@ -164,7 +203,9 @@ def run(options: argparse.Namespace) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
-        if options.static:
+        if extras.lacks("widgets"):
+            hand_out_alone(port)
+        elif options.static:
             asyncio.run(hand_out(port))
         else:
             serve_and_watch(port) if options.watch else serve(port)

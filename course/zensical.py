@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from html import unescape
 from pathlib import Path
 
 from engine.base.built import ROOT
@@ -18,6 +19,7 @@ OUT = ROOT / "build" / "zensical"
 PROGRAM = HOME / ("Scripts" if os.name == "nt" else "bin") / "zensical"
 COMMAND = [str(PROGRAM), "build", "--clean", "--strict", "-f", "mkdocs.yml"]
 ARTICLE = re.compile(r"<article.*</article>", re.DOTALL)
+CODED = re.compile(r"&#\w+;")
 BEYOND = re.compile(r'((?:href|src)=")\.\./\.\./')
 
 
@@ -40,14 +42,24 @@ def _with_links(article: re.Match[str]) -> str:
 
 
 def search(site: Path) -> None:
-    """Give the index that the build has enriched to Zensical's own search, which sorts by level and path."""
+    """Give the index that the build has enriched to Zensical's own search. That has no weights and does not
+    look at tags: it puts titles before text, and what comes first in the index before its equals. So entries
+    are sorted by their weights, and what people type to find a section gets entries of its own, whose titles
+    begin with it."""
     place = site / "search.json"
     found = json.loads(place.read_text(encoding="utf-8"))
     known = {item["location"]: item for item in found["items"]}
     docs = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
-    found["items"] = [
-        known.get(doc["location"], {"level": 2, "path": [], "location": doc["location"]})
-        | {"title": doc["title"], "text": doc["text"], "tags": doc.get("tags", [])}
-        for doc in docs
-    ]
+    aliases, items = [], []
+    for doc in sorted(docs, key=lambda doc: -doc.get("boost", 1)):
+        tags = doc.get("tags", [])
+        page = known.get(doc["location"].partition("#")[0], {"path": ["Figures"]})
+        about = known.get(doc["location"], {"level": 2, "path": page["path"], "location": doc["location"]})
+        text = CODED.sub(lambda code: unescape(code[0]), doc["text"])  # which it would show as they are
+        item = about | {"title": doc["title"], "text": text, "tags": []}
+        if doc["location"] in known:  # the tags of a figure are its controls
+            item["text"] += "".join(f"<p>{tag}</p>" for tag in tags)
+            aliases += [item | {"title": f"{tag}: {doc['title']}", "text": ""} for tag in tags]
+        items.append(item)
+    found["items"] = aliases + items
     place.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

@@ -2,7 +2,8 @@
 
 Both sites must be there (make site, make site BUILDER=zensical). For each page: the words and the links of
 its article, its title, and with a browser how much of its picture differs, on a desk and on a phone. What
-differs is printed; the exit status is 1 if words, links or titles do, or more of a picture than ``ALLOWED``.
+differs is printed; the exit status is 1 if words, links or titles do, or more of a picture than ``ALLOWED``,
+or if a question of tests/course/test_search.py does not find its place in Zensical's search.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from PIL import Image, ImageChops
 from playwright.sync_api import sync_playwright
 
 from course import browsers
+from tests.course.test_search import TYPED
 
 ROOT = Path(__file__).resolve().parents[1]
 SITES = {"mkdocs": ROOT / "build" / "static", "zensical": ROOT / "build" / "zensical"}
@@ -114,6 +116,38 @@ def differs(one: Image.Image, other: Image.Image) -> float:
     return lost + sum(most.histogram()[SEEN:]) / (one.width * one.height)
 
 
+# -- search --------------------------------------------------------------------------------------------------
+ASK = """async typed => {
+  const index = await (await fetch("/search.json")).json();
+  const { search } = JSON.parse(document.getElementById("__config").textContent);
+  const worker = new Worker(new URL(search, location));
+  const answer = (type, data) => new Promise(done => {
+    worker.onmessage = ({ data: { data } }) => done(data);
+    worker.postMessage({ type, data });
+  });
+  await answer(0, index);
+  const found = {}, filter = { input: { type: "operator", data: { operator: "and", operands: [] } } };
+  for (const input of typed) {
+    const { items } = await answer(2, { input, filter });
+    found[input] = items.slice(0, 2).map(({ id }) => index.items[id].location);
+  }
+  return found;
+}"""
+
+
+def not_found(page, home: str) -> list[str]:
+    """The questions whose place is not among the first two that Zensical's own search finds, asked through
+    the page's scripts as a reader's are."""
+    page.goto(home)
+    found = page.evaluate(ASK, list(TYPED))
+    is_it = lambda place, want: place == want or ("#" not in want and place.startswith(want))
+    return [
+        f"search: “{typed}” finds {found[typed]}"
+        for typed, wanted in TYPED.items()
+        if not any(is_it(place, want) for place in found[typed] for want in wanted.split())
+    ]
+
+
 def main(wanted: list[str]) -> int:
     """Compare the pages of these names, or all."""
     missing = [name for name, site in SITES.items() if not (site / "index.html").is_file()]
@@ -137,6 +171,9 @@ def main(wanted: list[str]) -> int:
                 if share > ALLOWED:
                     wrong.append(f"{name}: {share:.1%} of its picture at {width} px differs")
             page.close()
+        page = browser.new_page()
+        wrong += not_found(page, homes[1])
+        print(f"{len(TYPED)} questions asked of Zensical's search")
         browser.close()
     print("\n".join(["", *wrong, f"{len(names)} pages compared, {len(wrong)} differences"]))
     return 1 if wrong else 0

@@ -23,6 +23,7 @@ from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -35,13 +36,15 @@ from engine.base import extras
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 ELSEWHERE = "WHEEL" in os.environ
-WAYS = [[], ["--static"]] if ELSEWHERE else [[]]  # here, tests/browser/test_deploy.py tries the other
+WAYS = [("with_widgets", []), ("bare", [])]  # tests/browser/test_deploy.py tries the other way in the clone
+WAYS += [("with_widgets", ["--static"])] if ELSEWHERE else []
 SERVED = {  # address -> words that are found there
     "": "System ML",
     "01-why-distributed/": "Why distributed at all?",
     "memory_stack/": 'data-widget="memory_stack"',
     "assets/widgets/memory_stack.js": "export",
 }
+NAME = PROJECT["name"]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 WINDOWS = sys.platform == "win32"
 OURS = (
@@ -140,21 +143,23 @@ class Environment(NamedTuple):
     @property
     def system_ml(self) -> str:
         """The command as pip has put it there."""
-        [script] = [file for file in self.folder.glob("*/system-ml*") if file.is_file()]
+        names = ("system-ml", "system-ml.exe")
+        [script] = [file for file in self.folder.glob("*/system-ml*") if file.name in names]
         return str(script)
 
 
-def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
-    """A new environment with the wheel and what these extras require, and nothing else."""
+def environment(folder: Path, wheel: Path | None, *extras: str) -> Environment:
+    """A new environment with the wheel, or without one, and what these extras require, and nothing else."""
     venv.create(folder, with_pip=False)
     base = {"base": str(folder), "platbase": str(folder)}
     packages = Path(sysconfig.get_path("purelib", "venv", base))
     python = Path(sysconfig.get_path("scripts", "venv", base), "python.exe" if WINDOWS else "python")
     for name in required(*extras):
         link(name, packages)
-    asked = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    command = [*PIP, "--python", str(python), "install", "--no-index", "--no-compile", asked]
-    subprocess.run(command, check=True, stderr=subprocess.PIPE)
+    if wheel:
+        asked = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+        command = [*PIP, "--python", str(python), "install", "--no-index", "--no-compile", asked]
+        subprocess.run(command, check=True, stderr=subprocess.PIPE)
     return Environment(folder, packages, str(python))
 
 
@@ -176,7 +181,7 @@ def with_all(wheel, tmp_path_factory) -> Environment:
 # -- with numpy alone ----------------------------------------------------------------------------------------
 def test_it_brings_one_name(wheel, bare, tmp_path):
     version = PROJECT["version"]
-    about = f"system_ml-{version}.dist-info"
+    about = f"system_ml_course-{version}.dist-info"
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {"system_ml", about}
     assert "system_ml/py.typed" in names
@@ -190,7 +195,7 @@ def test_it_brings_one_name(wheel, bare, tmp_path):
 def test_it_needs_numpy_and_what_completes_words_in_a_shell(bare, tmp_path):
     assert required() == {"numpy", "argcomplete"}
     there = "from importlib import metadata; print(*sorted(each.name for each in metadata.distributions()))"
-    assert bare.computed(tmp_path, there) == "argcomplete numpy system-ml"
+    assert bare.computed(tmp_path, there) == f"argcomplete numpy {NAME}"
 
 
 ESTIMATE = """
@@ -219,10 +224,10 @@ def test_what_a_part_needs_is_said(bare, tmp_path):
         done = bare.run(tmp_path, bare.python, "-c", f"import system_ml.{module}")
         error = done.stderr.strip().splitlines()[-1]
         assert "Missing: this part of System ML needs panel, bokeh, param" in error, done.stderr
-        assert error.endswith(f': pip install "system_ml[{extra}]"')
-    done = bare.run(tmp_path, bare.system_ml, "serve")
+        assert error.endswith(f': pip install "{NAME}[{extra}]"')
+    done = bare.run(tmp_path, bare.system_ml, "serve", "--watch")
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
-    assert done.stderr.endswith('pip install "system_ml[widgets]"\n')
+    assert done.stderr.endswith(f'pip install "{NAME}[widgets]"\n')
 
 
 ASKED = "estimate --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192 --tp 2 --json"
@@ -251,7 +256,7 @@ def test_it_names_the_repository_that_the_build_is_told(tmp_path, monkeypatch):
 
 def test_its_command_has_the_version_of_the_project(wheel, bare, tmp_path):
     version = PROJECT["version"]
-    assert wheel.name.startswith(f"system_ml-{version}-")
+    assert wheel.name.startswith(f"system_ml_course-{version}-")
     assert bare.said(tmp_path, bare.system_ml, "--version") == f"system-ml {version}\n"
 
 
@@ -274,6 +279,24 @@ def test_a_type_checker_reads_its_annotations(bare, tmp_path):
     said = [each["message"] for each in found]
     assert said[0] == 'Type of "found.step_s" is "float"'
     assert "step_x" in said[1] and "Estimate" in said[1] and len(said) == 2
+
+
+@pytest.mark.skipif(
+    ELSEWHERE, reason="asks a site that is served, for which the tests' own conftest is needed"
+)
+def test_a_notebook_s_first_cell_installs_it_from_the_site(request, tmp_path):
+    """Taken from a notebook as it is built, but for the address at which this site is served."""
+    site, address = request.getfixturevalue("site"), request.getfixturevalue("static")
+    notebook = json.loads((site / "notebooks" / "03-interconnect.ipynb").read_text(encoding="utf-8"))
+    [cell] = [each for each in notebook["cells"] if each["metadata"].get("tags") == ["install"]]
+    [asked] = re.findall(r'%pip install -q "(.+?)"', "".join(cell["source"]))
+    name, _, where = asked.partition(" @ ")
+    packed = where[where.index("wheel/") :]
+    assert name == f"{NAME}[widgets]" and [path.name for path in (site / "wheel").iterdir()] == [packed[6:]]
+    there = environment(tmp_path / "fresh", None, "widgets")
+    command = [*PIP, "--python", there.python, "install", "--no-index", f"{name} @ {address}{packed}"]
+    subprocess.run(command, check=True, stderr=subprocess.PIPE)
+    assert there.computed(tmp_path, COMPONENT).startswith("At batch 64, decode reaches")
 
 
 # -- with its extras -----------------------------------------------------------------------------------------
@@ -351,13 +374,18 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-@pytest.mark.parametrize("flags", WAYS, ids=str)
-def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(with_widgets, tmp_path, flags):
-    command = [with_widgets.system_ml, "serve", "--port", str(free_port()), *flags]
+@pytest.mark.parametrize(("which", "flags"), WAYS, ids=str)
+def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(request, tmp_path, which, flags):
+    """With numpy alone it hands out the files, and says what would put Python behind the figures."""
+    installed = request.getfixturevalue(which)
+    is_live = which == "with_widgets" and not flags
+    command = [installed.system_ml, "serve", "--port", str(free_port()), *flags]
     apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {}
-    where, pipe = with_widgets.arguments(tmp_path), subprocess.PIPE
+    where, pipe = installed.arguments(tmp_path), subprocess.PIPE
     server = subprocess.Popen(command, stdout=pipe, stderr=pipe, **where, **apart)
     try:
+        if which == "bare":
+            assert f'pip install "{NAME}[widgets]"' in server.stdout.readline()
         opened = re.search(r"is open on (http://localhost:\d+/)", server.stdout.readline())
         assert opened, server.stderr.read()
         for path, words in SERVED.items():
@@ -365,7 +393,10 @@ def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(with_widge
                 assert words in got.read().decode("utf-8")
                 kind = got.headers["Content-Type"]
                 assert kind.startswith("text/javascript" if path.endswith(".js") else "text/html")
-        if not flags:
+        with pytest.raises(HTTPError) as missing:
+            urlopen(f"{opened[1]}nowhere/", timeout=30)
+        assert missing.value.code == 404 and "System ML" in missing.value.read().decode("utf-8")
+        if is_live:
             with urlopen(f"{opened[1]}live/health", timeout=30) as got:
                 assert got.read() == b"well"
         again = subprocess.run(command, capture_output=True, timeout=60, **where)
@@ -416,8 +447,9 @@ def test_what_cannot_be_renamed_stops_the_wheel_with_file_and_line(tmp_path):
 
 def test_an_editable_installation_has_the_clone_s_own_names(tmp_path):
     """As `make` makes it: ``import engine`` is the folder of the clone."""
-    [commands] = [each for each in metadata.entry_points(group="console_scripts") if each.name == "system-ml"]
-    assert ELSEWHERE or commands.value == "course.command:main"
+    names = ("system-ml", NAME)
+    found = {each.value for each in metadata.entry_points(group="console_scripts") if each.name in names}
+    assert ELSEWHERE or found == {"course.command:main"}
     assert Path(engine.__file__).parent == ROOT / "engine"
 
 

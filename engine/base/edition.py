@@ -4,6 +4,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+DISTRIBUTION = "system-ml-course"  # what pip knows the package by; it is imported as system_ml
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
@@ -12,4 +13,4 @@ def version() -> str:
     built from it."""
     if PROJECT.is_file():
         return tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
-    return metadata.version("system-ml")
+    return metadata.version(DISTRIBUTION)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from engine.base.edition import DISTRIBUTION
+
 # extra of the package (pyproject.toml) -> the modules that its libraries, and those that they build on, bring
 WIDGETS = ("panel", "bokeh", "param")
 MKDOCS = ("mkdocs", "material", "markdown", "markupsafe", "jinja2", "pygments", "pymdownx", "yaml")
@@ -14,9 +16,13 @@ class Missing(ImportError):
     """Something that an extra of the package brings is not installed."""
 
 
+def lacks(extra: str) -> list[str]:
+    """The modules of this extra that are not installed."""
+    return [name for name in NEEDED[extra] if find_spec(name) is None]
+
+
 def need(extra: str) -> None:
     """Do nothing if this extra is installed; otherwise raise an ImportError that says how to install it."""
-    missing = [name for name in NEEDED[extra] if find_spec(name) is None]
-    if missing:
-        words = f'this part of System ML needs {", ".join(missing)}: pip install "system_ml[{extra}]"'
+    if missing := lacks(extra):
+        words = f'this part of System ML needs {", ".join(missing)}: pip install "{DISTRIBUTION}[{extra}]"'
         raise Missing(words, name=missing[0])

@@ -74,6 +74,30 @@ def test_links_that_lead_to_no_page_are_put_right(tmp_path):
     assert json.loads((tmp_path / "search.json").read_text())["items"] == [entry]
 
 
+def test_zensical_s_search_gets_weights_as_an_order_and_other_words_as_titles(tmp_path):
+    own = [
+        {"location": name, "title": name, "text": "", "level": 1, "path": ["Home"], "tags": []}
+        for name in "ab"
+    ]
+    (tmp_path / "search.json").write_text(json.dumps({"config": {}, "items": own}))
+    docs = [
+        {"location": "a", "title": "A", "text": "first", "boost": 0.5},
+        {"location": "b", "title": "B", "text": "N&#x02212;1 &lt; 2", "boost": 2, "tags": ["OOM"]},
+        {"location": "a#w-c", "title": "C", "text": "", "boost": 1, "tags": ["Batch"]},
+    ]
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text(json.dumps({"docs": docs}))
+    zensical.search(tmp_path)
+    items = json.loads((tmp_path / "search.json").read_text())["items"]
+    assert [(each["location"], each["title"]) for each in items] == [
+        ("b", "OOM: B"),
+        ("b", "B"),
+        ("a#w-c", "C"),
+        ("a", "A"),
+    ]
+    assert items[1]["text"] == "N−1 &lt; 2<p>OOM</p>" and items[2]["path"] == ["Home"]
+
+
 def test_a_week_compares_the_two():
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / "every.yml").read_text(encoding="utf-8"))
     assert "make builders" in [step.get("run") for step in flow["jobs"]["builders"]["steps"]]

@@ -44,5 +44,5 @@ def test_the_command_says_it_however_old_what_is_installed(capsys, monkeypatch):
         command.main(["--version"])
     assert capsys.readouterr().out == f"system-ml {VERSION}\n" and engine.__version__ == VERSION
     monkeypatch.setattr(edition, "PROJECT", ROOT / "nowhere" / "pyproject.toml")
-    monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml": "9.9.9"}[name])
+    monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml-course": "9.9.9"}[name])
     assert edition.version() == engine.__version__ == "9.9.9"

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 from nbclient import NotebookClient
 from panel.viewable import Viewer
 
-from course import lessons, own_page
+from course import lessons, own_page, settings
 from course.output.notebooks import reader, snippets, verdict, write
 from course.output.notebooks.packed import unpack
 from engine import puzzles
@@ -137,19 +137,29 @@ def test_a_page_links_to_its_notebook_and_where_it_is_public_to_colab_and_binder
     ]
 
 
-def test_where_the_repository_is_public_a_notebook_installs_the_course_from_it(site, monkeypatch):
-    assert not any(cells(site, name, "install") for name in NAMES)
-    monkeypatch.setattr(write, "repository", lambda: "some/course")
+@pytest.mark.parametrize(
+    ("home", "repository", "where"),
+    [
+        ("http://localhost:5006/", "", "http://localhost:5006/wheel/system_ml_course-"),
+        ("http://localhost:5006/", "some/course", "git+https://github.com/some/course"),
+        ("https://some.edu/ml/", "some/course", "https://some.edu/ml/wheel/system_ml_course-"),
+        ("https://some.edu/ml/", "", "https://some.edu/ml/wheel/system_ml_course-"),
+    ],
+)
+def test_the_first_cell_installs_the_package_from_where_the_course_is(
+    site, monkeypatch, home, repository, where
+):
+    given = {"site_url": home, "extra": {"repository": repository}}
+    monkeypatch.setattr(settings, "_all", lambda: given)
     monkeypatch.setattr(lessons, "numbered", lambda: [lessons.read("03-interconnect.md")])
     made = write.files(site)
-    where = "system-ml[widgets] @ git+https://github.com/some/course"
-    assert where in made["notebooks/requirements.txt"]
-    [install] = [
-        cell
-        for cell in json.loads(made["notebooks/03-interconnect.ipynb"])["cells"]
-        if cell["metadata"].get("tags") == ["install"]
-    ]
-    assert where in "".join(install["source"])
+    listed = made.get("notebooks/requirements.txt", "")
+    assert listed.count(f"system-ml-course[widgets] @ {where}") == bool(repository)
+    first, install = json.loads(made["notebooks/03-interconnect.ipynb"])["cells"][1:3]
+    assert install["metadata"]["tags"] == ["install"]
+    assert f'"system-ml-course[widgets] @ {where}' in "".join(install["source"])
+    local = "as long as that is open there" in "".join(first["source"])
+    assert local == (home.startswith("http://localhost") and not repository)
 
 
 # -- run -----------------------------------------------------------------------------------------------------

@@ -23,7 +23,9 @@ from bokeh.models import (
     GlyphRenderer,
     HoverTool,
     Selection,
+    UIElement,
 )
+from panel.io.notebook import patch_inline_stylesheets
 
 from engine.base import units
 from widgets.kit.drawing import figure as fig
@@ -300,7 +302,16 @@ def view(widget: Any) -> pn.viewable.Viewable:
         ),
         sizing_mode="stretch_width",
         stylesheets=[IN_JUPYTER],
+        hooks=[_bring_sheets],
     )
+
+
+def _bring_sheets(_: Any, root: UIElement) -> None:
+    """With ``pn.extension(inline=True)``, Panel writes its style sheets into what it hands to Jupyter. marimo
+    takes the model itself, whose sheets then are at Panel's own host; so they are written into that, too."""
+    if pn.config.inline:
+        for each in root.select({"type": UIElement}):
+            patch_inline_stylesheets(each)
 
 
 def _takes(grows: int, pixels: int) -> dict[str, str]:

@@ -21,7 +21,7 @@ from nbformat import v4
 from course import html_tree, in_wheel, lessons, settings
 from course.html_tree import Element, classes
 from course.lessons import Lesson
-from course.output import book
+from course.output import book, wheel
 from course.output.notebooks import markdown, snippets
 from course.output.notebooks.markdown import Cell, Writer
 from course.output.notebooks.packed import pack
@@ -37,15 +37,15 @@ SECRET = {"jupyter": {"source_hidden": True}, "cellView": "form"}  # folded away
 LETTERS = "abcd"
 INSTALL = """\
 This is lesson {number} of *System ML* as a notebook. It needs Python 3.11 or newer and the course's package,
-which is not on PyPI: in a copy of the course's repository run `pip install ".[widgets]" jupyterlab`, or
-install the wheel that `make wheel` makes there, with its extra `widgets`. Then run all cells. The figures
+which is not on PyPI. The next cell installs it {whence} if it is missing. Then run all cells. The figures
 come alive, exercises and predictions wait for what you type between the quotes, and a program says so if it
 needs what this machine does not have."""
-FROM_THE_REPOSITORY = """\
+LOCALLY = "from where you read the course, {home}, as long as that is open there,"
+FIRST = """\
 import importlib.util
 
 if importlib.util.find_spec("system_ml") is None:
-    %pip install -q "system-ml[widgets] @ git+https://github.com/{repository}"
+    %pip install -q "{requirement}"
 """
 BEGIN = '''\
 # @title Run this cell first: it brings the figures, and what checks your answers.
@@ -80,9 +80,7 @@ def files(site: Path) -> dict[str, str]:
     places = {lesson.name: _places(html) for lesson, html in pages.items()}
     made = {f"{FOLDER}/{lesson.name}.ipynb": _kept(lesson, html, places) for lesson, html in pages.items()}
     if repository():  # Binder installs what this file lists
-        made[f"{FOLDER}/requirements.txt"] = (
-            f"jupyterlab\nsystem-ml[widgets] @ git+https://github.com/{repository()}\n"
-        )
+        made[f"{FOLDER}/requirements.txt"] = f"jupyterlab\n{wheel.requirement('widgets', repository())}\n"
     return made
 
 
@@ -102,7 +100,8 @@ def _kept(lesson: Lesson, html: str, places: dict[str, dict[str, str]]) -> str:
     texts = [
         (snippets.ROOT / name).read_text(encoding="utf-8") for name in snippets.QUOTED.findall(lesson.text)
     ]
-    made_of = digest(html, json.dumps(places), settings.public_home(), repository(), *texts)
+    package = wheel.requirement("widgets", repository())
+    made_of = digest(html, json.dumps(places), settings.public_home(), package, *texts)
     make = lambda: notebook(lesson, html, places).encode()
     return kept(f"notebook.{made_of}", make, (__name__,)).decode()
 
@@ -144,13 +143,14 @@ def _cells(pieces: list[str | Cell]) -> list[Any]:
 
 
 def _installing(lesson: Lesson) -> list[Any]:
-    """The text that says what to install and, if the course has a public repository, a cell that installs
-    it."""
-    words = v4.new_markdown_cell(INSTALL.format(number=lesson.number))
-    if not repository():
-        return [words]
-    code = FROM_THE_REPOSITORY.format(repository=repository())
-    return [words, v4.new_code_cell(code, metadata={"tags": ["install"]})]
+    """The text that says what is needed, and the cell that installs it."""
+    home = settings.of("site_url")
+    is_local = not settings.public_home() and not repository()
+    words = INSTALL.format(
+        number=lesson.number, whence=LOCALLY.format(home=home) if is_local else "from the course"
+    )
+    code = FIRST.format(requirement=wheel.requirement("widgets", repository()))
+    return [v4.new_markdown_cell(words), v4.new_code_cell(code, metadata={"tags": ["install"]})]
 
 
 class _Page:

@@ -16,5 +16,5 @@ def test_the_version_is_the_one_of_the_clone_and_not_of_what_is_installed(tmp_pa
 
 def test_without_the_file_it_is_the_installed_one(tmp_path, monkeypatch):
     monkeypatch.setattr(edition, "PROJECT", tmp_path / "pyproject.toml")
-    monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml": "9.9.9"}[name])
+    monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml-course": "9.9.9"}[name])
     assert edition.version() == "9.9.9"

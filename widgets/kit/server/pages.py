@@ -15,21 +15,11 @@ from bokeh.server.util import check_allowlist
 from bokeh.settings import settings
 from tornado.web import HTTPError, RequestHandler
 
-from engine.base.built import SITE
+from engine.base.built import SITE, TYPES
 from widgets.kit.page import headers
 from widgets.kit.server import reload
 
-TYPES = {  # fixed here, because Windows and old Pythons know other types
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".md": "text/markdown",
-    ".svg": "image/svg+xml",
-    ".table": "application/octet-stream",
-    ".webp": "image/webp",
-    ".woff2": "font/woff2",
-    ".xml": "text/xml",
-}
-PACKED_ALREADY = {".woff2", ".png", ".gz", ".pdf"}
+PACKED_ALREADY = {".woff2", ".png", ".gz", ".pdf", ".whl"}
 
 
 class Stored(NamedTuple):

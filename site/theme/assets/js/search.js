@@ -22,8 +22,10 @@
   const listened = new WeakSet(), post = Worker.prototype.postMessage;
   let asked = "";
   Worker.prototype.postMessage = function (message, ...more) {
-    if (message?.type !== QUERY || typeof message.data !== "string") return post.call(this, message, ...more);
-    asked = said(message.data);
+    const { type, data } = message ?? {}, typed = data?.input ?? data;
+    if (type !== QUERY || typeof typed !== "string") return post.call(this, message, ...more);
+    asked = said(typed.slice(0, LONGEST));
+    if (typed !== data) return post.call(this, { ...message, data: { ...data, input: asked } }, ...more);    // Zensical's
     if (!listened.has(this)) {
       listened.add(this);
       this.addEventListener("message", ({ data }) => {
