@@ -40,6 +40,7 @@ BLOCKS = (
 )
 HOST = "it keeps more in the host's memory than its maker's nodes have: say how much yours has"
 KILLED = "exitcode: -9 (SIGKILL)"  # as torchrun reports a process that the kernel kills
+A_NODE = 8  # GPUs that one host has, if there are no more of them
 LESS, MORE = 1.2, 1.1
 LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
@@ -346,7 +347,7 @@ def format_of(launch: Launch, gpu: Gpu) -> str:
 def of_the_host(launch: Launch, at: Machine, report: Report, host_bytes: float | None) -> Report:
     """The report with what a node's host holds, and has: where nobody says, as in the maker's own node, which
     is an assumption."""
-    on_node = min(launch.gpus, int(at.gpu.gpus_per_node))
+    on_node = min(launch.gpus, max(A_NODE, int(at.gpu.gpus_per_node)))
     hosted = frameworks()[launch.framework].hosted_bytes(launch) * on_node
     if not hosted or host_bytes:
         return replace(report, hosted_bytes=hosted, host_bytes=host_bytes or 0.0)
