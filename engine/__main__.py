@@ -311,14 +311,18 @@ def _piped(path: str) -> bytes:
 
 def run_check(args: Namespace) -> Result:
     """``check``: what a launch script asks for, whether it runs, and what would be faster."""
-    return checked(_texts(args.files), _gpu(args), args.gpus, args.profile)
+    return checked(_texts(args.files), _gpu(args), args.gpus, args.profile, args.host_memory)
 
 
 def checked(
-    texts: dict[str, str], gpu: Gpu | str | None, gpus: int | None, profile: str | None = None
+    texts: dict[str, str],
+    gpu: Gpu | str | None,
+    gpus: int | None,
+    profile: str | None = None,
+    host_bytes: float | None = None,
 ) -> Result:
     """What these texts, by name, ask for, whether it runs, and what would be faster."""
-    found = api.check_launch(texts, gpu, gpus)
+    found = api.check_launch(texts, gpu, gpus, host_bytes)
     over = over_a_step.of_report(found)
     data = {"headline": shown.headline(found), **found.as_dict()}
     data["over_a_step"] = over.as_dict() if over else None

@@ -144,7 +144,12 @@ def plan(
 
 
 @answers
-def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
+def check_launch(
+    texts: Texts,
+    gpu: Machine | Gpu | str | None = None,
+    gpus: int | None = None,
+    host_bytes: float | None = None,
+) -> Report:
     """Whether what you are about to launch fits, how fast it goes, what is wrong with it, and what to change.
 
     ``texts`` is one text, several, or texts by name, in any order: scripts and commands, YAML, JSON and TOML,
@@ -152,7 +157,8 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
     lists them). Nothing is run. The report has the memory of the fullest GPU by part and stage, the time with
     its band, the errors that the framework would give, the best changes as edited lines, the planner's best,
     how far it goes as it stands, and what was read, assumed and ignored by line. ``gpus`` is taken from the
-    texts where they say it, ``gpu`` is the H100 SXM unless given.
+    texts where they say it, ``gpu`` is the H100 SXM unless given. ``host_bytes`` is the memory of a node's
+    host, for what is offloaded to it; that of the maker's own node unless given.
 
     The verdict is "fits", "close" (what there is lies within the band), "does not fit", "will not start" or
     "cannot say": something is asked for that the engine does not model, or no text can be read, which is a
@@ -164,7 +170,7 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
     >>> for change in report.changes:
     ...     print(change.what, change.fits)
     """
-    return verdict.check_launch(texts, gpu, gpus)
+    return verdict.check_launch(texts, gpu, gpus, host_bytes=host_bytes)
 
 
 @answers

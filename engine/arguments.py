@@ -45,6 +45,7 @@ FLAG_OF = {
     "overhead_share": "--overhead",
     "budget_dollars": "--budget",
     "buffer_bytes": "--bytes",
+    "host_bytes": "--host-memory",
 }
 
 
@@ -514,6 +515,11 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     )
     _add_launch(sub)
     _add_profile(sub)
+    sub.add_argument(
+        "--host-memory",
+        type=Quantity("B"),
+        help="of a node's host, as 1TiB, for what is offloaded to it (as in its maker's own node)",
+    )
     sub.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
     sub = command(
         "calibrate",

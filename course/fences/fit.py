@@ -65,6 +65,7 @@ OWN = (
     ("link_bytes_per_s", "Link in the node, GB/s one way", 1e9),
     ("nic_bytes_per_s", "NIC for each GPU, GB/s", 1e9),
     ("gpus_per_node", "GPUs in a node", 1),
+    ("host_bytes", "Host memory of a node, GB", 1e9),
 )
 
 

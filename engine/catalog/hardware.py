@@ -132,11 +132,13 @@ class Link:
 
 @dataclass(frozen=True)
 class Host:
-    """A GPU's way to its host, one way, and its share of the host's memory bandwidth."""
+    """A GPU's way to its host, one way, and its share of the host's memory bandwidth, and of that memory in
+    the maker's own node (0 where there is none)."""
 
     key: str
     link: Link
     memory_bytes_per_s: float
+    memory_bytes: float = 0.0
     source: str = ""
     checked: str = ""
     note: str = ""

@@ -29,6 +29,8 @@ FIELDS = {
     "zero_optimization.offload_optimizer.device": Field("host_optimizer", TEXT),
     "zero_optimization.offload_param.device": Field("host_parameters", TEXT),
     "zero_optimization.cpu_offload": Field("host_old", FLAG),
+    "zero_optimization.offload_optimizer.pin_memory": Field("pins_optimizer", FLAG),
+    "zero_optimization.offload_param.pin_memory": Field("pins_parameters", FLAG),
 }
 KEYS = keys_of(FIELDS)
 DISK = "state on a disk is not modelled"
@@ -62,6 +64,7 @@ def on_host(d: Draft, zero: int) -> str:
             d.lacks(name, DISK)
         elif device not in ("none", "cpu"):
             d.refuse(f"ValueError: device must be none, cpu or nvme, got {device[:40]!r}", name)
+    d.ask("pins_optimizer", "pins_parameters")
     moves = ["optimizer", "gradients"] if zero and (optimizer == "cpu" or d.given("host_old")) else []
     if parameters == "cpu" and zero == 3:
         moves.append("parameters")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from engine.frameworks import hosted
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
@@ -96,6 +97,7 @@ class Holds(NamedTuple):
     more: float = 0.0  # … and more than is counted
     beyond: float = 0.0  # weights on each GPU beside those of the layers
     in_blocks: bool = False  # whether states of a fixed size lie in the same blocks as the cache
+    doubt: str = ""  # why it may be less or more
 
 
 class Framework(Protocol):
@@ -205,6 +207,10 @@ class Framework(Protocol):
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
+
+    def hosted_bytes(self, launch: Launch) -> float:
+        """What training keeps in the host's memory for each GPU. Leaves out the programs themselves."""
+        return hosted.plain_bytes(launch)
 
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """A server with what its program makes of the GPU where nobody says otherwise."""

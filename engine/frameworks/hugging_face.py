@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.frameworks import deepspeed, peft
+from engine.frameworks import deepspeed, hosted, peft
 from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
@@ -295,7 +295,6 @@ def without_master(found: Recipe, moment_bytes: float = 2.0) -> Recipe:
     )
 
 
-SUB_GROUP = 1e9  # parameters that DeepSpeed's stage 3 updates at a time (sub_group_size)
 WITHOUT_A_ROOT = (
     "fused",
     "8bit",
@@ -528,6 +527,14 @@ class HuggingFace(Framework):
         """A DeepSpeed JSON and TrainingArguments."""
         return deepspeed.written(what, words) + training_arguments(what, words) + peft.written(what.adapter)
 
+    def hosted_bytes(self, launch: Launch) -> float:
+        """DeepSpeed's buffers, pinned where it is told so; or what FSDP moves."""
+        given = {one.name: one.value for one in launch.settings}
+        if not any(name in given for name in ("zero", "deepspeed_file")):
+            return hosted.plain_bytes(launch)
+        pins = [given.get(name) is True for name in ("pins_optimizer", "pins_parameters")]
+        return hosted.deepspeed_bytes(launch, pins[0], pins[1])
+
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back, on each GPU.
 
@@ -548,7 +555,7 @@ class HuggingFace(Framework):
         )
         copied = speed and state.gradient_bytes < 4
         if speed and launch.layout.zero > 2:
-            params = min(params, SUB_GROUP)
+            params = min(params, hosted.SUB_GROUP)
         return params * (state.variance_bytes * int(roots) + 4.0 * int(copied))
 
 

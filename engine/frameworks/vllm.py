@@ -37,7 +37,7 @@ from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Group, Pool, Ser
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import pictures, profiled
+from engine.serving import compressed, pictures, profiled
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -118,8 +118,13 @@ FLAGS_UNTIL = {"reasoning": (0, 9), "swap": (0, 17)}  # the last release that ta
 SHARES = ((0, 20), 0.92, 0.9)  # since which release which share, and before
 PICKS = (0, 17)  # since which release a kernel picks from the logits
 COUNTS_GRAPHS = (0, 21)  # … and graphs count to the share
-# 23.32 GiB for 1,048,576 tokens of DeepSeek-V4-Pro in fp8 (issue 53961), five times what they are alone
-COMPRESSED = "how it lays out a compressed cache is not modelled"
+DSPARK = 3  # layers with which DeepSeek-V4 drafts, in its checkpoint (antirez/ds4 issue 468)
+COMPRESSED = "how it lays out a compressed cache is known in fp8 alone"
+# on MI300X with steps of 16,384 tokens less than 23.32 GiB of some 70 are left of a share (issue 53961)
+ON_AMD = "on AMD what it takes to pick compressed entries is not known, and could decide here"
+# since which release a model is its own, and not that of transformers, whose experts no rank shares with
+# another before 0.11 (QwenLM/Qwen3-VL issues 1489 and 1493, a week before that release)
+KNOWN_SINCE = {"qwen3-vl": (0, 11)}
 # since which release weights are shrunk to fp8 as they come (pull request 31914, January 2026)
 STREAMS = (0, 15)
 LARGE, LARGEST = 70 * 2.0**30, 160 * 2.0**30  # bytes of a card that has more by default
@@ -237,7 +242,7 @@ class Vllm(ServerCommand):
         crosses = pictures.CROSSES if shape.key in pictures.CROSSED and allowed else ""
         if crosses and second:
             d.unmodelled.append(Ignored(*d.settings["model"].entry[:4], crosses))
-        if any(getattr(group.attention, "ratio", 0) for group in shape.layers):
+        if compressed.compresses(shape) and server.kv_precision != "fp8":
             place = d.settings["model"].entry[:4] if "model" in d.settings else ("", "", "", 0)
             d.unmodelled.append(Ignored(*place, COMPRESSED))
         if d.given("runner"):
@@ -279,6 +284,8 @@ class Vllm(ServerCommand):
             return Drafters()
         if "mtp" in method and shape.mtp_modules and not name:
             return Drafters(modules=1)
+        if method == "dspark" and compressed.compresses(shape) and not name:
+            return Drafters(modules=DSPARK)
         if name and method in ("", "draft_model") and catalog.model_key(name):
             return Drafters(model=named(name))
         d.lacks("drafts", DRAFT)
@@ -319,21 +326,26 @@ class Vllm(ServerCommand):
         if s.second and s.release <= FIRST:
             peak = profiled.early_peak_bytes(size, float(s.chunk or 2048), float(s.tp))
         peak, less, more = self.with_pictures(s, model, peak)
+        beyond = self.tower(s, model) + self.whole_experts(s, model)
+        doubt = pictures.TURNS
+        if compressed.compresses(model) and gpu.vendor == "AMD":
+            more, doubt = more + float(memory.capacity_bytes(gpu)), ON_AMD
         outside = ALONE
         if s.tp * s.dp > 1:
             outside = SWITCHED if gpu.sums_in_switch and s.release < LESS_SINCE else TOGETHER
         inside = {"activations": peak, "framework": outside}
         graphs = 0.0 if s.eager else self.graphs_bytes(s, gpu, float(size.state_bytes) > 0)
         if s.release >= COUNTS_GRAPHS:
-            return Holds(inside | {"graphs": graphs}, 0.0, 0.0, less, more, self.tower(s, model), True)
+            inside = inside | {"graphs": graphs}
+            return Holds(inside, 0.0, 0.0, less, more, beyond, True, doubt)
         if s.release <= FIRST:
-            return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, self.tower(s, model), False)
+            return Holds(inside, graphs, peak - CONTEXT_BYTES, less, more, beyond, False, doubt)
         # its sampler warms up once graphs are captured (``_dummy_sampler_run``, issue 18136): what the run
         # took for it is needed again
         rows = min(s.requests, s.chunk or s.requests)
         sampled = profiled.sampler_bytes(size, float(rows), float(rows), copies)
         spare = peak - CONTEXT_BYTES
-        return Holds(inside, graphs + sampled, spare, less, more, self.tower(s, model), True)
+        return Holds(inside, graphs + sampled, spare, less, more, beyond, True, doubt)
 
     def graphs_bytes(self, s: Server, gpu: Gpu, states: bool) -> float:
         """What graphs take of all sizes that are captured."""
@@ -366,6 +378,15 @@ class Vllm(ServerCommand):
         kept = pictures.kept_bytes(tower, read, float(model.hidden))
         low, most = max(peak, taken / pictures.OFF), max(peak, taken)
         return most + kept, most - low, max(peak, taken * pictures.OFF) - most
+
+    def whole_experts(self, s: Server, model: Model) -> float:
+        """Weights of routed experts that each rank has beside its part, where a release without the model
+        runs that of transformers, which cuts none of them."""
+        since = next((KNOWN_SINCE[name] for name in KNOWN_SINCE if model.key.startswith(name)), FIRST)
+        if not model.experts or s.release >= since:
+            return 0.0
+        routed = float(shape(model).routed_params_per_layer) * float(model.depth)
+        return 2.0 * routed * (1.0 - 1.0 / s.tp) / s.cut
 
     def tower(self, s: Server, model: Model) -> float:
         """Bytes of the tower that are not counted with the layers; below 0 where it is not loaded."""

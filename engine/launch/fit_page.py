@@ -28,10 +28,12 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
     """The report on files, each a list of its name and its text.
 
     ``gpu`` is a key of the catalogue or empty, ``gpus`` 0 where the texts say how many, ``own`` what differs
-    from the catalogue's GPU, and ``also`` what is wanted beside the verdict: "changes" and "best".
+    from the catalogue's GPU, with "host_bytes" of a node's host where that is said, and ``also`` what is
+    wanted beside the verdict: "changes" and "best".
     """
     texts = [(name, text) for name, text in files]
-    found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also)
+    host_bytes = own["host_bytes"] if own and "host_bytes" in own else None
+    found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also, host_bytes)
     over = over_a_step.of_report(found) if "changes" in also else None
     return {
         "headline": shown.headline(found),
@@ -69,10 +71,10 @@ def _is_open(found: Report, name: str) -> bool:
 
 def _gpu(key: str, own: dict) -> Gpu | str | None:
     """The GPU that is meant; None where nobody says."""
-    if not own:
+    given = {name: own[name] for name in OWN if name in own}
+    if not given:
         return key or None
     like = catalog.gpu(key)
-    given = {name: own[name] for name in OWN if name in own}
     if "gpus_per_node" in given:
         given["gpus_per_node"] = int(given["gpus_per_node"])
     if "bf16_flops_per_s" in given and like.bf16_flops_per_s:  # the other formats keep their ratio to it

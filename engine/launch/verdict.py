@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from engine import catalog
-from engine.base import printing
+from engine.base import check, printing
 from engine.calibration import bands
 from engine.catalog import models
 from engine.catalog.hardware import Gpu
@@ -21,7 +21,7 @@ from engine.launch.reading import MOST_GPUS, LaunchReading
 from engine.launch.texts import Texts
 from engine.mechanism import adapters, memory
 from engine.mechanism.shape import shape
-from engine.serving import draft_memory, in_file, inference, paged, server_software, wide
+from engine.serving import compressed, draft_memory, in_file, inference, paged, server_software, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -35,10 +35,12 @@ USUAL = "h100-sxm"  # the GPU that is taken where none is named
 PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
 CHANGES = 3
 MOST_READ = 2_000_000  # characters that are read again, all edits together
-TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
 BLOCKS = (
     "how many blocks for states there are is known to a fifth, which decides here: ask for fewer requests"
 )
+HOST = "it keeps more in the host's memory than its maker's nodes have: say how much yours has"
+KILLED = "exitcode: -9 (SIGKILL)"  # as torchrun reports a process that the kernel kills
+A_NODE = 8  # GPUs that one host has, if there are no more of them
 LESS, MORE = 1.2, 1.1
 LEAST = 4096  # tokens of a context below which no program goes by itself
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
@@ -91,6 +93,7 @@ class ServerRoom:
     blocks: int = 0  # of the cache, where states lie in them too
     less: float = 0.0  # bytes by which what is beside the cache may be less …
     more: float = 0.0  # … and more
+    doubt: str = ""  # why
     short_bytes: float = 0.0  # more than the GPU has, while weights are loaded or graphs captured
 
 
@@ -114,6 +117,8 @@ class Report(printing.Printed):
         None  # bytes of a GPU of each kind of pipeline stage, where there are some
     )
     partly: bool = False  # the parts are only those that are sure, and already too large
+    hosted_bytes: float = 0.0  # that a node's host holds for training …
+    host_bytes: float = 0.0  # … and has; 0 where nobody says
     extrapolates: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     best: Estimate | None = None
@@ -184,6 +189,8 @@ class Report(printing.Printed):
             "total_bytes": self.total_bytes,
             "stage_bytes": self.stages,
             "capacity_bytes": self.capacity_bytes,
+            "hosted_bytes": self.hosted_bytes,
+            "host_bytes": self.host_bytes,
         }
         if self.estimate:
             e = self.estimate
@@ -246,9 +253,12 @@ def check_launch(
     gpu: Machine | Gpu | str | None = None,
     gpus: int | None = None,
     also: tuple[str, ...] = ALSO,
+    host_bytes: float | None = None,
 ) -> Report:
     """The report on what these texts would launch; see ``engine.check_launch``. ``also`` are those of ALSO
     that are wanted: a page asks for the verdict first."""
+    if host_bytes is not None:
+        check.positive(host_bytes=host_bytes)
     if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= MOST_GPUS):
         raise ValueError(f"gpus must be a whole number from 1 to {MOST_GPUS:,}, got {gpus!r}")
     base = _gpu(gpu)
@@ -261,13 +271,13 @@ def check_launch(
     if gpu is None:
         words = "no text is asked which GPU: the course's reference machine"
         launch = replace(launch, assumed=(*launch.assumed, Assumed("gpu", USUAL, words)))
-    found = judged(launch, gpu)
+    found = judged(launch, gpu, host_bytes)
     if found.parts is None or found.partly:
         return found
     if "changes" in also:
-        found = replace(found, changes=_changes(found, given, gpu, gpus))
+        found = replace(found, changes=_changes(found, given, gpu, gpus, host_bytes))
     if "reach" in also and not isinstance(gpu, (Machine, Gpu)):
-        fits = lambda one, on: judged(one, on).fits
+        fits = lambda one, on: judged(one, on, host_bytes).fits
         found = replace(found, reach=far.of(found.launch, found.gpu, found.room, fits))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
@@ -282,13 +292,17 @@ def check_launch(
 
 
 def _changes(
-    found: Report, given: LaunchReading, gpu: Machine | Gpu | str | None, gpus: int | None
+    found: Report,
+    given: LaunchReading,
+    gpu: Machine | Gpu | str | None,
+    gpus: int | None,
+    host_bytes: float | None = None,
 ) -> tuple[Change, ...]:
     """The best changes of what was read."""
     length = sum(len(source.given) for source in given.sources)
     edits = islice(changes.neighbours(given, gpus, _fitting(found)), max(4, MOST_READ // max(1, length)))
-    options = [(edit, judged(edit.launch, gpu)) for edit in edits]
-    return best_of(found, options, gpu, gpus, PAIRED if length < MOST_READ // 100 else 0)
+    options = [(edit, judged(edit.launch, gpu, host_bytes)) for edit in edits]
+    return best_of(found, options, gpu, gpus, PAIRED if length < MOST_READ // 100 else 0, host_bytes)
 
 
 def _gpu(gpu: Machine | Gpu | str | None) -> Gpu:
@@ -306,15 +320,16 @@ def machine_of(gpu: Machine | Gpu | str | None, precision: str) -> Machine:
     return own.machine(_gpu(gpu), precision, gpu.wires if isinstance(gpu, Machine) else None)
 
 
-def judged(launch: Launch, gpu: Machine | Gpu | str | None) -> Report:
-    """Memory, time and verdict of one launch."""
+def judged(launch: Launch, gpu: Machine | Gpu | str | None, host_bytes: float | None = None) -> Report:
+    """Memory, time and verdict of one launch, on nodes whose host has so much memory, if that is said."""
     base = _gpu(gpu)
     refused, faults = list(launch.refused), launch.faults
     report = Report(ILLEGAL, launch, base.key, faults, capacity_bytes=memory.capacity_bytes(base))
     try:
         if launch.server:
             return served(launch, gpu, report)
-        return trained(launch, machine_of(gpu, format_of(launch, base)), report)
+        at = machine_of(gpu, format_of(launch, base))
+        return trained(launch, at, of_the_host(launch, at, report, host_bytes))
     except (ValueError, ArithmeticError) as error:
         if not refused:
             refused.append(Refused(f"ValueError: {error}"))
@@ -329,9 +344,30 @@ def format_of(launch: Launch, gpu: Gpu) -> str:
     return "fp16" if assumed and not gpu.bf16_flops_per_s else launch.precision
 
 
+def of_the_host(launch: Launch, at: Machine, report: Report, host_bytes: float | None) -> Report:
+    """The report with what a node's host holds, and has: where nobody says, as in the maker's own node, which
+    is an assumption."""
+    on_node = min(launch.gpus, max(A_NODE, int(at.gpu.gpus_per_node)))
+    hosted = frameworks()[launch.framework].hosted_bytes(launch) * on_node
+    if not hosted or host_bytes:
+        return replace(report, hosted_bytes=hosted, host_bytes=host_bytes or 0.0)
+    hosts = catalog.all_hosts()
+    usual = hosts[at.gpu.key].memory_bytes * int(at.gpu.gpus_per_node) if at.gpu.key in hosts else 0.0
+    has = f"{usual / GIB:,.0f} GiB" if usual else "enough"
+    words = (
+        f"its maker's node; training keeps {hosted / GIB:,.0f} GiB there"
+        if usual
+        else (f"nobody says how much it has; training keeps {hosted / GIB:,.0f} GiB there")
+    )
+    assumed = Assumed("host's memory", has, words)
+    launch = replace(launch, assumed=(*launch.assumed, assumed))
+    return replace(report, launch=launch, hosted_bytes=hosted, host_bytes=usual)
+
+
 def trained(launch: Launch, at: Machine, report: Report) -> Report:
     """A training launch, estimated."""
     assert launch.job is not None and launch.layout is not None
+    said = report.launch.assumed if report.launch else ()
     found = layouts.estimate(launch.model, at, launch.job, launch.layout)
     held = found.memory_bytes
     total, capacity = held.pop("total"), held.pop("capacity")
@@ -339,9 +375,17 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     if passing > held["activations"]:  # which are gone by then
         held["adam_step"] = passing - held["activations"]
         total = total + held["adam_step"]
+    over = report.hosted_bytes > report.host_bytes > 0.0
+    if over and len(said) > len(launch.assumed):  # only what is assumed of the host is too little
+        known = Ignored("host's memory", "", "", 0, HOST)
+        launch = replace(launch, unmodelled=(*launch.unmodelled, known))
+        report = replace(report, launch=launch)
     if launch.unmodelled:
         return unless_sure(launch, report, float(held["weights"]))
     refused = launch.refused
+    if over:
+        words = f"{KILLED}: training keeps {report.hosted_bytes / GIB:,.0f} GiB in the host's memory"
+        refused = (*refused, Refused(f"{words}, which has {report.host_bytes / GIB:,.0f}"))
     if launch.roles or launch.handed:
         held = beside.moments(launch, at, held).fullest
         total = sum(held.values())
@@ -361,7 +405,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         total_bytes=float(total),
         capacity_bytes=float(capacity),
         passing_bytes=passing,
-        stages=found.bytes_by_stage if launch.layout.pp > 1 and not launch.roles else None,
+        stages=found.bytes_by_stage if found.layout.pp > 1 and not launch.roles else None,
         estimate=found,
         extrapolates=_outside(at, found.extrapolates),
     )
@@ -404,7 +448,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
         s = launch.server or s
     refused = [*launch.refused, *shortage(launch, room)]
     found = (
-        ("pictures", TURNS, turns(room)),
+        ("memory", room.doubt, turns(room)),
         ("pictures", s.crosses, bool(s.crosses) and room.cache_bytes + room.less > 0),
         ("requests", BLOCKS, nearly(launch, room)),
     )
@@ -518,7 +562,15 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
     )
     needed = _request_bytes(size, s, value, s.longest) + _drafted(launch, value, s.longest)
     longest, blocks = (s.longest if needed <= cache else _longest(launch, size, cache, value)), 0
-    if own.in_blocks and paged.has_states(size):
+    if own.in_blocks and compressed.compresses(launch.model):
+        entries = compressed.blocks(launch.model, s.cut)
+        step = s.chunk or s.longest
+        of_one, blocks = entries.of_request(s.longest, step), max(0, int(cache // entries.each_bytes))
+        needed = of_one * entries.each_bytes
+        beside_entries = of_one - -(-s.longest // compressed.BLOCK)
+        longest = min(s.longest, max(0, (blocks - beside_entries) * compressed.BLOCK))
+        tokens, blocks = blocks * s.longest // of_one, 0
+    elif own.in_blocks and paged.has_states(size):
         modules = s.drafts.modules if s.drafts else 0
         of = paged.blocks(size, value, float(s.tp), s.cut, float(modules))
         blocks = max(0, int(cache // of.each_bytes))
@@ -539,6 +591,7 @@ def room_of(launch: Launch, at: Machine, stored: str | float | None) -> ServerRo
         blocks,
         own.less,
         own.more,
+        own.doubt,
         max(
             loaded - capacity,
             held + s.cache_bytes - capacity if s.cache_bytes else 0.0,
@@ -621,6 +674,7 @@ def best_of(
     gpu: Machine | Gpu | str | None,
     gpus: int | None,
     paired: int = PAIRED,
+    host_bytes: float | None = None,
 ) -> tuple[Change, ...]:
     """The best few: of a launch that fits the fastest, of another those that make it fit, alone or two
     together; where none does, those that save most."""
@@ -636,7 +690,7 @@ def best_of(
             if first[0].what[0][0] != second[0].what[0][0]:
                 both = changes.again(first[0], second[0].what[0], gpus)
                 if both:
-                    options.append((both, judged(both.launch, gpu)))
+                    options.append((both, judged(both.launch, gpu, host_bytes)))
         fitting = [pair for pair in options if pair[1].fits]
     if fitting:
         return tuple(change(base, *pair) for pair in sorted(fitting, key=_simplest)[:CHANGES])

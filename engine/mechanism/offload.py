@@ -2,7 +2,8 @@
 they are computed, sharded parameters between their uses, or what layers keep for their backward pass.
 
 The GPU then waits for copies over its link to the host, and for the host's memory, which is some forty times
-slower than its own. Leaves out how much memory the host has. No published run was found to compare this with.
+slower than its own. No published run was found to compare this with. How much of the host's memory it takes
+is the program's affair: ``frameworks.framework.Framework.hosted_bytes``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ OPTIMIZER, GRADIENTS, PARAMETERS, ACTIVATIONS = "optimizer", "gradients", "param
 OFFLOADS = ("none", OPTIMIZER, ACTIVATIONS, f"{OPTIMIZER}+{ACTIVATIONS}")  # that the command offers
 PARTS = (OPTIMIZER, GRADIENTS, PARAMETERS, ACTIVATIONS)
 PINNED_SHARE = 0.875  # share of the link's rate that pinned copies reach: 55.1 GB/s on our H100
+PINNED_MORE = 1.44  # how much more is pinned than asked for, in the mean over sizes: 1/ln 2
 IN_TRANSIT = 2.0  # layers whose activations are on the GPU nevertheless: one at work, one in transit
 
 
@@ -59,6 +61,19 @@ class Offload(NamedTuple):
         update_s = params * moved / self.memory_bytes_per_s
         up_s = params * recipe.weight_bytes / self.link_bytes_per_s
         return ops.maximum(0.0, down_s - backward_s) + ops.maximum(update_s, up_s)
+
+
+def pinned_bytes(size: float) -> float:
+    """What PyTorch's allocator of pinned memory takes for a buffer, and keeps when it is freed: the next
+    power of two (aten/src/ATen/core/CachingHostAllocator.h, ``PowerOf2Ceil``).
+
+    >>> pinned_bytes(5e9) / 2**30
+    8.0
+    """
+    taken = 1.0
+    while taken < size:
+        taken = 2.0 * taken
+    return taken if size > 0.0 else 0.0
 
 
 def offload(name: str, gpu_key: str) -> Offload | None:

@@ -29,6 +29,7 @@ from engine.base.types import Real
 if TYPE_CHECKING:
     from engine.catalog.towers import Tower
 
+TURNS = "what it takes to read the largest pictures is known to a factor of two, which decides here"
 OFF = 2.0  # that the count may be off by, either way
 VALUE = 2.0  # bytes of an activation
 STREAMS = 4.0

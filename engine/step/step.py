@@ -794,7 +794,8 @@ def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> GatheredWeights
     before once its sum is there (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py). With flat units
     nothing is copied. DeepSpeed keeps LIVE_PARAMS, or the layer if that has more. Other software counts two
     layers. The output layer is gathered for the loss; with ``gathers_ends`` it stays, with the embedding and
-    its gradients, until the backward pass ends.
+    its gradients, until the backward pass ends. DeepSpeed has its gradient whole by then, which is
+    scattered once the next one is there (deepspeed/runtime/zero/stage3.py, ``reduce_ready_partitions``).
     """
     by, alone = job.software, a.pp == 1.0
     trained = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)
@@ -817,7 +818,8 @@ def gathered(shape: Shape, job: Job, recipe: Recipe, a: Axes) -> GatheredWeights
         layer, apart = gradients, ops.maximum(two_layers / 2.0, live * end_bytes)
     head = shape.last_stage_params / a.tp
     if not by.gathers_ends:
-        return GatheredWeights(layer, apart, Ends(end_bytes * head, 0.0))
+        whole = 0.0 if by.fsdp or job.adapter else weight_bytes * head
+        return GatheredWeights(layer, apart, Ends(end_bytes * head + whole, 0.0))
     both = ops.where(alone, shape.embedding_params + shape.head_params, shape.last_stage_params) / a.tp
     sums = 0.0 if job.adapter else weight_bytes * head
     return GatheredWeights(layer, apart, Ends(end_bytes * both, end_bytes * both + sums))

@@ -134,7 +134,8 @@ def by_framework() -> list[tuple[str, list[JudgedLaunch]]]:
 
 
 def _held(name: str, case: dict[str, Any]) -> JudgedLaunch:
-    found = check_launch(case["texts"], gpu_of(case), case["gpus"], ())
+    host = case["host_gib"] * GIB if "host_gib" in case else None
+    found = check_launch(case["texts"], gpu_of(case), case["gpus"], (), host)
     memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
     ours = found.total_bytes
     if case.get("counts") == "allocated":  # by PyTorch, without what lies outside of its tensors

@@ -352,3 +352,13 @@ def test_what_is_shrunk_to_fp8_was_loaded_whole_until_2026():
     stored = engine.check_launch(shrunk, "h100-sxm")
     assert (now.verdict, before.verdict, stored.verdict) == ("fits", "does not fit", "fits")
     assert "out of memory" in before.refused[0].error
+
+
+def test_a_release_that_does_not_know_a_model_has_its_experts_whole():
+    """Qwen3-VL came with 0.11; a week before, the log showed the model of transformers (QwenLM/Qwen3-VL issue
+    1489). Of 235 billion parameters each of eight ranks then has all experts; a dense one is cut as ever."""
+    line = "pip install vllm==0.{}\nvllm serve Qwen/Qwen3-VL-235B-A22B-Instruct -tp 8 --max-model-len 8192"
+    before, since = (engine.check_launch(line.format(each), "h200", 8) for each in ("10.2", "11.0"))
+    assert before.room.parts["weights"] > 7 * since.room.parts["weights"] and not before.fits and since.fits
+    dense = "pip install vllm==0.10.2\nvllm serve Qwen/Qwen3-VL-8B-Instruct -tp 2 --max-model-len 8192"
+    assert engine.check_launch(dense, "h200", 2).fits
