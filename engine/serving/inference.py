@@ -511,11 +511,13 @@ class Served(printing.Printed):
         """80 % bands of the latencies: the 10th and 90th percentile over published runs that were not used
         for fitting."""
         what = "latency" if self.software else bands.BARE
-        low, high = bands.band(what, self.kind)
-        if self.extrapolates:
-            low, high = bands.beyond(what, (low, high))
-        asked = {"ttft_s": self.ttft_s, "time_per_output_token_s": self.time_per_output_token_s}
-        return {name: (low * value, high * value) for name, value in asked.items()}
+        said = {}
+        for name, kind in (("ttft_s", bands.FIRST), ("time_per_output_token_s", self.kind)):
+            low, high = bands.band(what, kind)
+            if self.extrapolates:
+                low, high = bands.beyond(what, (low, high))
+            said[name] = (low * getattr(self, name), high * getattr(self, name))
+        return said
 
     @property
     def band_tokens_per_s(self) -> tuple[float, float]:
