@@ -38,6 +38,7 @@ SHELLS = {
 WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "--model": catalog.all_models,
     "--gpu": catalog.all_gpus,
+    "--nic": catalog.all_links,
     "--recipe": catalog.all_recipes,
     "--op": lambda: OPERATIONS,
     "--software": catalog.all_software,

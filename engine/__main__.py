@@ -93,7 +93,8 @@ def _gpu(args: Namespace) -> Any:
 
 def _machine(args: Namespace, precision: str) -> Machine:
     """A GPU of the catalogue or of a file, which may itself say what its node and its NICs are."""
-    return Machine.of(_gpu(args), precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
+    node = args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
+    return Machine.of(_gpu(args), precision, *node, args.nic)
 
 
 def _job(args: Namespace) -> Job:

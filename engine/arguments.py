@@ -216,6 +216,9 @@ def _add_node(parser):
         "--nic-bytes-per-s", type=Quantity("B/s"), help="bandwidth one way and per GPU (its usual NIC)"
     )
     parser.add_argument(
+        "--nic", help="the kind of NIC, such as efa-100; the command fabrics lists them (its usual one)"
+    )
+    parser.add_argument(
         "--oversubscription",
         type=float,
         default=1.0,

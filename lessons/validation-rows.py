@@ -19,6 +19,13 @@ def source(name: str) -> AxisError:
     return next(each for each in accuracy.families() if each.axis == name)
 
 
+def on_axes(*axes: str) -> list[AxisError]:
+    """Training steps by class and by value of these axes, where there are five or more."""
+    return [
+        each for each in accuracy.by_axis(fewest=5) if each.axis.startswith(axes) and ":" not in each.kind
+    ]
+
+
 mamba_backward = StateSpace.backward  # the backward pass of Mamba-2 over its forward pass
 goals = len(accuracy.goals())  # goals in the table
 goals_met = sum(each.met for each in accuracy.goals())  # goals that are met

@@ -14,6 +14,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 PLACE = FOLDER / "bands.toml"
 BARE = "latency of kernels"  # what is asked of a server where no program is named
+FIRST = "first token"  # the class of served runs that timed it
 SPANS = ("tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
 

@@ -41,11 +41,13 @@ class Mixer:
     starts = 2.0  # … and for a whole sequence
     # over a whole sequence: the share of fused attention's rate that its products reach; how many times what
     # has to be moved is moved, by kernels that hand on their results through memory (0: products and memory
-    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed
+    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed, and
+    # if so whether its backward pass was, too
     reached = 0.4
     passes = 0.0
     backward = 0.0
     timed = False
+    both_timed = True
     cached = 0  # values that a token leaves in the cache of one layer
     latent = False
     q_lora = 0
@@ -224,8 +226,9 @@ class StateSpace(Mixer):
     passes = 0.85
     # of mamba_ssm's Triton, which computes states and products again and then runs ten kernels: 7, 10 and 14
     # times the forward pass meet how fast a Mamba-2 of 1.3 billion parameters trained on A100, H200 and GB200
-    # (state-spaces/mamba, issue 904)
+    # (state-spaces/mamba, issue 904). One model is no measurement of a kernel, so estimates say so.
     backward = 10.0
+    both_timed = False
 
     @property
     def timed(self) -> bool:

@@ -694,9 +694,10 @@ def has_mixers(model: Any) -> bool:
 
 
 def has_untimed(model: Any) -> bool:
-    """Whether any layer's attention is of a kind of which no kernel was timed over a whole sequence."""
+    """Whether any layer's attention is of a kind of which no kernel was timed over a whole sequence, forward
+    and backward."""
     kinds = [kind for _, kind in attentions(model) if is_mixer(kind)]
-    return any(kind.kernels and not kind.timed for kind in kinds)
+    return any(kind.kernels and not (kind.timed and kind.both_timed) for kind in kinds)
 
 
 def state_bytes(model: Any) -> Real:

@@ -9,9 +9,11 @@ Python adds to each step. ``engine.software("megatron-core-0.8")`` is such a pro
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar
 
 from engine.base import check
+from engine.catalog import files
 
 DEFAULT = "modern"
 
@@ -180,6 +182,35 @@ class ServingSoftware(Software):
     request_s: float = 0.0  # for each request, in addition to its steps
     expert_layer_s: float = 0.0  # for each layer of experts: more and smaller kernels around their products
     coarse_experts: float = 1.0  # how many times longer 16-bit experts take where tiles of 64 rows pad them
+
+
+class Unsaid(TypedDict):
+    """What a program's recipes did in runs whose source leaves it open: an entry of unsaid.toml."""
+
+    models: list[str]
+    releases: NotRequired[list[str]]  # all, if it names none
+    gpus: NotRequired[list[str]]
+    dispatch: NotRequired[str]
+    mtp: NotRequired[int]
+    source: str
+    checked: str
+    note: NotRequired[str]
+
+
+@lru_cache(None)
+def all_unsaid() -> dict[str, list[Unsaid]]:
+    """What programs' recipes did where runs leave it open, by program."""
+    return files.table("unsaid.toml", list[Unsaid])
+
+
+def unsaid(program: str, release: str, model: str, gpu: str) -> Unsaid | None:
+    """What the recipes of this program, release, model and GPU did where the source of a run leaves it
+    open."""
+    asked = {"models": model, "releases": release, "gpus": gpu}
+    for entry in all_unsaid().get(program, []):
+        if all(value in entry.get(name, [value]) for name, value in asked.items()):
+            return entry
+    return None
 
 
 if TYPE_CHECKING:

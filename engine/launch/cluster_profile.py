@@ -62,6 +62,7 @@ class Corrected(printing.Printed):
     runs: int  # that count
     others: int  # of the profile, that do not
     why: str  # they do not
+    needed: int  # runs before an estimate is corrected
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
@@ -73,6 +74,7 @@ class Corrected(printing.Printed):
             "runs": self.runs,
             "other_runs": self.others,
             "why_others": self.why,
+            "runs_needed": self.needed,
         }
 
 
@@ -98,7 +100,16 @@ class OwnRuns:
         found = own_runs.carried("step", (low / raw, high / raw), ratios)
         ends = (raw * found.low, raw * found.high)
         others = len(self.runs) - len(good)
-        return Corrected(raw * found.times, ends, raw, (low, high), len(good), others, "; ".join(why))
+        return Corrected(
+            step_s=raw * found.times,
+            band_s=ends,
+            raw_step_s=raw,
+            raw_band_s=(low, high),
+            runs=len(good),
+            others=others,
+            why="; ".join(why),
+            needed=own_runs.carries_from("step"),
+        )
 
 
 def read(path: str | Path) -> OwnRuns:
@@ -167,6 +178,11 @@ def in_words(found: Corrected) -> str:
     if not found.runs:
         return f"No run of the profile counts here, so the estimate stays as it is.{left}"
     runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
+    if found.runs < found.needed:
+        return (
+            f"{runs} of your own so far. The estimate stays as it is until there are {found.needed}: of "
+            f"published runs fewer told too little of the next.{left}"
+        )
     low, high = (human(end, "seconds") for end in found.band_s)
     raw = " to ".join(human(end, "seconds") for end in found.raw_band_s)
     return (

@@ -102,7 +102,7 @@ class Comparison(printing.Printed):
     def entry(self) -> OwnRun | None:
         """What a profile keeps of it; None where nothing carries over to other runs."""
         step, at = self.of("step"), self.report.estimate
-        if step is None or at is None or not own_runs.carries(step.what):
+        if step is None or at is None or not own_runs.carries_from(step.what):
             return None
         return {
             **key_of(at),

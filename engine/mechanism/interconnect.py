@@ -27,6 +27,7 @@ __all__ = ["DEFAULT", "Network", "Wires", "plain", "wires"]
 ALGORITHMS = ("ring", "tree", "nvls")  # what ``all_reduce_s`` chooses from, as NCCL does
 PAT_SHARE = 0.75  # share of a ring's rate that NCCL assumes for PAT (graph/tuning.cc)
 TREE_HOP = 1.85  # ring hops per tree hop, where the sums of two children meet (5.0 to 2.7 µs there)
+USUAL_HOPS_S = (2.7e-6, 4e-6, 9.6e-6)  # α of a network hop in NCCL's three protocols there (see links.toml)
 
 
 def _require_group(sent_bytes, ranks, per_node) -> None:
@@ -60,14 +61,17 @@ def _spread(ranks: Real, per_node: Real) -> Spread:
     return Spread(ranks, nodes, ranks - (nodes - 1.0) * per_node, per_node)
 
 
-def _fastest_s(link_hops, network_hops, inside_s, across_s, net: Wires) -> Real:
+def _fastest_s(link_hops, network_hops, inside_s, across_s, net: Wires, summing_hops: Real = 0.0) -> Real:
     """The time of one algorithm with the fastest of NCCL's protocols: the latency of its hops, each over its
-    own link, and the busier of link and NIC, once a buffer's chunks keep both at work."""
+    own link, and the busier of link and NIC, once a buffer's chunks keep both at work. At ``summing_hops`` of
+    the network's hops two children's sums meet, which takes GPUs as long on a slow network as on a fast
+    one."""
     low_s, middle_s, full_s = [
         link_hops * link_s
         + network_hops * network_s
+        + summing_hops * (TREE_HOP - 1.0) * ops.minimum(network_s, usual_s)
         + ops.maximum(inside_s / link_share, across_s / network_share)
-        for link_s, network_s, link_share, network_share in net.protocols
+        for (link_s, network_s, link_share, network_share), usual_s in zip(net.protocols, USUAL_HOPS_S)
     ]
     return ops.minimum(low_s, ops.minimum(middle_s, full_s))
 
@@ -187,12 +191,14 @@ def _tree_across_s(buffer_bytes, at: Spread, net):
     NICs (once with only two nodes)."""
     rate = _box_rate(net.box.reduce_bytes_per_s, at.most, net)
     passed = ops.where(at.nodes > 2.0, 2.0, ops.where(at.nodes > 1.0, 1.0, 0.0))
+    hops = 2.0 * ops.log2_ceil(at.nodes)
     return net.start_s + _fastest_s(
         2.0 * (at.most - 1.0),
-        2.0 * TREE_HOP * ops.log2_ceil(at.nodes),
+        hops,
         2.0 * buffer_bytes * ((at.most - 1.0) / at.most) / rate,
         passed * buffer_bytes / (at.fewest * net.nic_bytes_per_s),
         net,
+        hops,
     )
 
 

@@ -55,7 +55,7 @@ def _staged(model: Model, at: Machine, s: Serving) -> Served:
 def _spread(model: Model, at: Machine, s: Serving) -> Served:
     """Groups that share experts. Each group has its part of the requests, and reads the prompts of its part
     together."""
-    inference.require_servable(model, s)
+    inference.require_servable(model, at, s)
     wide.require_experts(model, s.tp, s.dp)
     weights = float(wide.weight_bytes_per_gpu(model, at, s.tp, s.dp, s.weight_precision))
     size, batch = shape(model), _part(s.batch, s.dp) * 1.0

@@ -43,7 +43,8 @@ NARROW = ("fp8", "int8", "fp4")  # precisions of products with which keys and va
 @dataclass(frozen=True)
 class Serving:
     """How a model is served. The products run in the machine's precision; weights and cache can be stored in
-    others."""
+    others. Leaves out weights that are cut in two dimensions or gathered, and caches that are split over the
+    batch, as TPUs serve multi-query models."""
 
     tp: Real = 1
     batch: Real = 1
@@ -430,14 +431,22 @@ def largest_batch(model: Model, at: Machine, serving: Serving) -> int:
     return max(0, int(free // one))
 
 
-def require_servable(model: Model, serving: Serving) -> None:
-    """ValueError if the tensor ranks do not divide the heads; it names the nearest degrees that do."""
+def require_servable(model: Model, at: Machine, serving: Serving) -> None:
+    """ValueError if the tensor ranks do not divide the heads (it names the nearest degrees that do), or if
+    the layout is one that nobody chooses: over several TPUs the only key head of a multi-query model would be
+    on each of them, where their servers give each a part of the batch (arXiv:2211.05102 section 3.3)."""
     if model.heads % serving.tp:
         legal = [d for d in range(1, model.heads + 1) if model.heads % d == 0]
         near = [d for d in legal if d < serving.tp][-1:] + [d for d in legal if d > serving.tp][:1]
         raise ValueError(
             f"tp must divide the {model.heads} attention heads, got {serving.tp}; nearest legal: "
             + " and ".join(map(str, near))
+        )
+    if at.wires.torus.axes > 0 and model.kv_heads == 1 and 1 < serving.tp and 1 < serving.batch:
+        raise ValueError(
+            f"tp must be 1 for {model.name} on {at.gpu.name}, got {serving.tp}: TPUs that share a model with "
+            "one key head split its cache over the batch, and cut or gather its weights in two dimensions, "
+            "which is not modelled"
         )
 
 
@@ -511,11 +520,13 @@ class Served(printing.Printed):
         """80 % bands of the latencies: the 10th and 90th percentile over published runs that were not used
         for fitting."""
         what = "latency" if self.software else bands.BARE
-        low, high = bands.band(what, self.kind)
-        if self.extrapolates:
-            low, high = bands.beyond(what, (low, high))
-        asked = {"ttft_s": self.ttft_s, "time_per_output_token_s": self.time_per_output_token_s}
-        return {name: (low * value, high * value) for name, value in asked.items()}
+        said = {}
+        for name, kind in (("ttft_s", bands.FIRST), ("time_per_output_token_s", self.kind)):
+            low, high = bands.band(what, kind)
+            if self.extrapolates:
+                low, high = bands.beyond(what, (low, high))
+            said[name] = (low * getattr(self, name), high * getattr(self, name))
+        return said
 
     @property
     def band_tokens_per_s(self) -> tuple[float, float]:
@@ -585,7 +596,7 @@ def infer(model: Model, at: Machine, serving: Serving) -> Served:
     Continuous batching in its steady state: the batch stays full, the context averages prompt + output/2, and
     each output token's step also pays its share of the prefills that refill the batch.
     """
-    require_servable(model, serving)
+    require_servable(model, at, serving)
     s = serving
     first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision, s.ep)
     together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision, s.ep)

@@ -16,7 +16,7 @@ from engine.base import check, printing
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands, known
 from engine.catalog import models
-from engine.catalog.hardware import Gpu
+from engine.catalog.hardware import Gpu, Link
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.mechanism import adapters, compute, flops, memory, offload, seeing
@@ -113,13 +113,15 @@ class Machine:
         gpus_per_node: int | None = None,
         nic_bytes_per_s: float | None = None,
         oversubscription: float = 1.0,
+        nic: Link | str | None = None,
     ) -> Machine:
         """A GPU of the catalogue (or its key), or your own, in a node and behind NICs of your choice.
 
         Your own is one of the catalogue with other figures (``replace(engine.gpu("h100-sxm"), tdp_w=500.0)``)
         and reaches the same shares of its peaks. ``nic_bytes_per_s`` is one way and per GPU;
-        ``oversubscription`` 2 halves what the network between nodes carries. A precision for which the GPU
-        has no units is a ValueError.
+        ``oversubscription`` 2 halves what the network between nodes carries. ``nic`` names the kind of card
+        (``efa-100``), which decides how long a message takes before its first byte arrives. A precision for
+        which the GPU has no units is a ValueError.
 
         >>> machine = engine.Machine.of("h100-sxm", precision="fp8")
         >>> machine.peak_flops_per_s, machine.chip.matmul_flops_per_s
@@ -130,7 +132,8 @@ class Machine:
                 f"nic_bytes_per_s must be at least {LEAST_NIC_BYTES_PER_S:,.0f} bytes a second (a NIC of "
                 f"400 Gb/s has 50,000,000,000), got {nic_bytes_per_s:g}"
             )
-        return of_gpu(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+        card = catalog.link(nic) if isinstance(nic, str) else nic
+        return of_gpu(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription, card)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -152,6 +155,7 @@ def machine(
     nic_bytes_per_s: Real | None = None,
     oversubscription: Real = 1.0,
     calibration: Calibration = DEFAULT,
+    nic: Link | None = None,
 ) -> Machine:
     """A catalogue GPU with calibrated rates; its node and NICs may differ from the usual ones. ValueError
     where it has no units for the precision: there is no silent fallback."""
@@ -160,7 +164,7 @@ def machine(
         gpu,
         precision,
         chip(gpu, precision, calibration),
-        wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration),
+        wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration, nic),
     )
 
 
@@ -170,6 +174,7 @@ def of_gpu(
     gpus_per_node: int | None = None,
     nic_bytes_per_s: float | None = None,
     oversubscription: float = 1.0,
+    nic: Link | None = None,
 ) -> Machine:
     """A GPU of the catalogue, or one's own, in one precision. One's own reaches the same shares of its peaks
     as the GPU whose key it has, and less under a lower power limit."""
@@ -177,7 +182,7 @@ def of_gpu(
         raise ValueError(f"gpu must have the key of a GPU of the catalogue that it is like, got {gpu.key!r}")
     like = catalog.gpu(gpu.key)
     if gpu == like:
-        return machine(gpu, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+        return machine(gpu, precision, gpus_per_node, nic_bytes_per_s, oversubscription, nic=nic)
     gpu.peak_flops_per_s(precision)
     peak = supported_precision(like, precision)
     faster = getattr(gpu, f"{peak}_flops_per_s") / getattr(like, f"{peak}_flops_per_s")
@@ -188,6 +193,7 @@ def of_gpu(
         gpus_per_node or gpu.gpus_per_node,
         nic_bytes_per_s or gpu.nic_bytes_per_s,
         oversubscription,
+        nic=nic,
         link_bytes_per_s=gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None,
     )
     return Machine(gpu, precision, scaled_chip(held, faster, wider), net)

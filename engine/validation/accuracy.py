@@ -68,6 +68,7 @@ RUNS = (
     ("collectives in the estimate, from 1 MB", "collective from 1 MB", 0.10),
     ("collectives in the estimate, below 1 MB", "collective below 1 MB", 0.25),
     ("serving: latency of prefill and decode", "latency", 0.12),
+    ("serving: first token", "first token", 0.15),
     ("serving: throughput", "throughput", 0.15),
 )
 # kind of residuals.toml, one operation at a time -> its name
@@ -128,6 +129,7 @@ KINDS = (
     ("collective", "all", "a collective"),
     ("latency", "vllm-0.11, dense", "a token of vLLM 0.11, dense"),
     ("latency", "vllm-0.11, experts", "a token of vLLM 0.11, experts"),
+    ("latency", bands.FIRST, "a first token"),
     ("throughput", "all", "throughput of a full server"),
 )
 # family of bands.toml -> why its run is among those that are missed most, as far as that is known
@@ -217,22 +219,25 @@ class AxisError:
     runs: int
     mean: float
     signed: float
+    covers: float | None = None  # the share of these runs for which the kind's band holds
 
     def as_dict(self) -> dict:
         """The line for --json."""
-        return {
+        said = {
             "runs_of": self.kind,
             "axis": self.axis,
             "runs": self.runs,
             "mean_error": self.mean,
             "signed_error": self.signed,
         }
+        return said if self.covers is None else said | {"covered_share": self.covers}
 
 
 def by_axis(fewest: int = 1) -> tuple[AxisError, ...]:
-    """Training steps by class and by axis, so that errors that cancel in a mean become visible."""
+    """Runs by class and by axis, so that errors that cancel in a mean become visible, and how often the bands
+    hold on runs of families that had no part in them."""
     return tuple(
-        AxisError(kind, axis, entry["runs"], entry["mean_error"], entry["mean_signed"])
+        AxisError(kind, axis, entry["runs"], entry["mean_error"], entry["mean_signed"], entry["covers"])
         for kind, axes in bands.runs()["axis"].items()
         for axis, entry in axes.items()
         if entry["runs"] >= fewest and not axis.startswith("gpus ")
@@ -441,7 +446,9 @@ def parts() -> list[printing.Part]:
     return [
         printing.Table(said["goals"], ["what", "measure", "rows", "allowed_error", "found_error", "met"]),
         printing.Table(said["coverage"], ["what", "rows", "covered_share", "met"]),
-        printing.Table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
+        printing.Table(
+            said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error", "covered_share"]
+        ),
         printing.Table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
         "Regret: by how much the layout that the engine would have chosen was slower than the best measured:",
         printing.Table(said["regret"], list(said["regret"][0])),

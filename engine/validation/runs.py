@@ -12,7 +12,7 @@ import argparse
 import csv
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model, described
 from engine.catalog.recipes import Recipe
-from engine.catalog.software import TrainingSoftware, overlaps
+from engine.catalog.software import TrainingSoftware, overlaps, unsaid
 from engine.frameworks.megatron import reader
 from engine.mechanism import interconnect, memory
 from engine.serving import inference
@@ -60,38 +60,12 @@ PROGRAMS = {
     "mlcommons/training_results_v5.0": "mlperf-5.0",
     "pytorch/torchtitan": "torchtitan-2025-06",
 }
-# Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
-# though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
-# (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
-# deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by
-# which a B200 had AllToAll in this release; the others: nemotron_3_workload_base_configs.py and
-# gpt_oss_workload_base_configs.py at v0.4.0, v0.4.2 and v0.5.0.
-ONCE = {
-    "deepseek-v3": tuple(
-        (release, gpu)
-        for release in ("26.02", "26.02.01", "26.04", "26.04.01", "26.06", "26.06.01")
-        for gpu in ("b200", "b300", "gb200", "gb300")
-    ),
-    "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
-    "nemotron-3-super": tuple(
-        (release, gpu)
-        for release in ("26.04", "26.04.01", "26.06", "26.06.01")
-        for gpu in ("b200", "b300", "gb200", "gb300")
-    ),
-    "gpt-oss-120b": (
-        *(("26.02.01", gpu) for gpu in ("b200", "b300")),
-        *(("26.04", gpu) for gpu in ("b200", "b300", "gb200")),
-        *((release, "b300") for release in ("26.04.01", "26.06")),
-    ),
-}
-# Multi-token prediction modules that a model's recipes train where the table has no number: Megatron-Bridge
-# v0.4.0 to v0.6.0, recipes/nemotronh/nemotron_3_super.py and nemotron_3_ultra.py (mtp_num_layers = 2, one
-# block that runs twice). The printed FLOPs of a token, 85 GFLOP of Super's, have them too: 76 without.
-MTP = {"nemotron-3-super": 2, "nemotron-3-ultra": 2}
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
 WORST = 10  # runs that are named
 OWN_RUNS, DRAWS = (1, 2, 3, 5), 60  # of a cluster that are known, and how often they are drawn
+LESS = 0.9  # of the error: what known runs must leave of it if they are to correct an estimate
 AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
+UNAXED = ("size",)  # of which every run has its own
 
 
 class NotModelled(ValueError):
@@ -202,7 +176,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
         software=software_of(row),
         imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        mtp=int(row["mtp_layers"] or MTP.get(row["model"], 0)),
+        mtp=int(row["mtp_layers"] or unsaid_of(row).get("mtp", 0)),
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
@@ -262,10 +236,16 @@ def recomputed(words: str) -> str:
 def sends_once(row: dict[str, str]) -> bool:
     """Whether a token crosses once to each node. By default Megatron-Core sends one row for each choice
     by AllToAll. That dispatcher needs the number of rows in Python, so a graph of the whole step contains
-    another one, which sends once; the recipes of ONCE use it as well."""
+    another one, which sends once. What the table has of it was read on a machine without a GPU
+    (catalog/unsaid.toml)."""
     if row["dispatcher"] not in ("alltoall", "") or row["cuda_graph"] == "whole step":
         return True
-    return (row["release"], row["gpu"]) in ONCE.get(row["model"], ())
+    return unsaid_of(row).get("dispatch") == "node"
+
+
+def unsaid_of(row: dict[str, str]) -> Mapping[str, Any]:
+    """What the recipes of a run's program did where its row leaves it open."""
+    return unsaid(PROGRAMS[row["source"]], row["release"], row["model"], row["gpu"]) or {}
 
 
 def narrow_moments() -> Recipe:
@@ -356,14 +336,15 @@ def of_cases(found: JudgedRuns) -> None:
                 found.runs.append(_spread(case, row.group, ratio, row.fitted))
             elif case["kind"] == "serving":
                 what = "throughput" if "tokens_per_s" in row.quantity else "latency"
+                kind = bands.FIRST if row.quantity == "ttft_s" else "all"
                 axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
                 axes |= {
                     "generation": bands.generation(case["gpu"]),
                     "experts": "yes" if validation.model_of(case).experts else "no",
                 }
-                found.runs.append(JudgedRun(what, "all", row.group, axes, ratio, row.fitted, case=case["id"]))
+                found.runs.append(JudgedRun(what, kind, row.group, axes, ratio, row.fitted, case=case["id"]))
                 if what == "latency" and not case.get("software"):
-                    found.runs.append(JudgedRun(BARE, "all", row.group, axes, ratio, row.fitted))
+                    found.runs.append(JudgedRun(BARE, kind, row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):
                 said = validation.estimate_of(case)
                 axes = {"precision": said.at.precision} | _axes(said)
@@ -446,7 +427,7 @@ def judged(found: JudgedRuns) -> dict:
         "band": {what: _bands(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
         "beyond": {what: _beyond(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
         "goal": _goals(fair),
-        "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
+        "axis": _axes_of_all(fair),
         "apart": {"layouts": _apart(steps)},
         "own": {what: _own(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
         "worst": _worst(fair),
@@ -494,7 +475,8 @@ def _bands(runs: list[JudgedRun]) -> dict[str, dict[str, float]]:
         if len(members) < FEWEST and name != "all":
             continue
         common = members if name == "all" else runs
-        wide, (covers, rows) = _widened(members, common)
+        wide, held = _widened(members, common)
+        covers, rows = _share_of_families(held), _share(held)
         low, high = _band(members, common, wide)
         said[name] = _summary(members) | dict(
             low=rounded(low),
@@ -531,24 +513,43 @@ def _families(runs: list[JudgedRun]) -> dict[tuple[str, str], list[JudgedRun]]:
     return _grouped(runs, lambda run: run.stranger)
 
 
-def _widened(members: list[JudgedRun], everybody: list[JudgedRun]) -> tuple[float, tuple[float, float]]:
-    """The factor of ``_bands``, and the shares of families and of runs that it makes the bands hold for."""
+Held = list[tuple[JudgedRun, bool]]  # each run, and whether a band held that its family had no part in
+
+
+def _widened(members: list[JudgedRun], everybody: list[JudgedRun]) -> tuple[float, Held]:
+    """The factor of ``_bands``, and for each run whether the bands then hold for it."""
     families = _families(members)
     others = [
         ([run for run in members if run.stranger != name], [run for run in everybody if run.stranger != name])
         for name in families
     ]
-    wide, covers, rows = WIDER[0], 1.0, 1.0
+    wide, held = WIDER[0], []
     for wide in WIDER:
         held = []
         for left, (own, common) in zip(families.values(), others):
             low, high = _band(own, common, wide) if common else (0.0, np.inf)
-            held.append([low <= run.ratio <= high for run in left])
-        covers = float(np.mean([np.mean(each) for each in held]))
-        rows = sum(map(sum, held)) / len(members)
-        if covers >= HOLDS:
+            held += [(run, bool(low <= run.ratio <= high)) for run in left]
+        if _share_of_families(held) >= HOLDS:
             break
-    return wide, (covers, rows)
+    return wide, held
+
+
+def _share(held: Held) -> float:
+    """The share of the runs for which the bands hold."""
+    return float(np.mean([inside for _, inside in held]))
+
+
+def _share_of_families(held: Held) -> float:
+    """The same share, in the mean over families."""
+    families = _grouped_pairs(held, lambda run: run.stranger)
+    return float(np.mean([_share(each) for each in families.values()]))
+
+
+def _grouped_pairs(held: Held, name: Callable[[JudgedRun], Any]) -> dict[Any, Held]:
+    groups: dict[Any, Held] = {}
+    for run, inside in held:
+        groups.setdefault(name(run), []).append((run, inside))
+    return groups
 
 
 def _band(members: list[JudgedRun], everybody: list[JudgedRun], wide: float) -> tuple[float, float]:
@@ -584,7 +585,8 @@ GOALS = {
     "memory": ("memory", ("all",)),
     "collective from 1 MB": ("collective", ("inside a node, from 1 MB", "across nodes, from 1 MB")),
     "collective below 1 MB": ("collective", ("inside a node, below 1 MB", "across nodes, below 1 MB")),
-    "latency": ("latency", ("all",)),
+    "latency": ("latency", ("all", bands.FIRST)),
+    "first token": ("latency", (bands.FIRST,)),
     "latency, vLLM of 2025, dense": ("latency", (inference.server_kind(served_steps.PROGRAM, False),)),
     "latency, vLLM of 2025, experts": ("latency", (inference.server_kind(served_steps.PROGRAM, True),)),
     "throughput": ("throughput", ("all",)),
@@ -599,13 +601,27 @@ def _goals(runs: list[JudgedRun]) -> dict:
     return {name: _summary(members) for name, members in asked.items() if members}
 
 
-def _by_axis(runs: list[JudgedRun]) -> dict:
-    """Axis and value → error, so that errors that cancel in a mean become visible."""
+def _axes_of_all(runs: list[JudgedRun]) -> dict[str, dict]:
+    """Kind of run → axis and value → error, and the share of these runs for which the kind's band holds."""
     said = {}
-    for axis in AXES:
-        groups = _grouped(runs, lambda run, axis=axis: run.axes[axis])
+    for what, members in _grouped(runs, lambda run: run.what).items():
+        for kind, own in _grouped(members, lambda run: run.kind).items():
+            name = kind if what == "step" else f"{what}: {kind}"
+            said[name] = _by_axis(_widened(own, own if kind == "all" else members)[1])
+    return said
+
+
+def _by_axis(held: Held) -> dict:
+    """Axis and value → error, so that errors that cancel in a mean become visible, and how often the band
+    holds there."""
+    said = {}
+    for axis in held[0][0].axes:
+        if axis in UNAXED:
+            continue
+        groups = _grouped_pairs(held, lambda run, axis=axis: run.axes[axis])
         for value in sorted(groups, key=lambda text: (len(text), text)):
-            said[f"{axis} {value}"] = _summary(groups[value])
+            runs = [run for run, _ in groups[value]]
+            said[f"{axis} {value}"] = _summary(runs) | {"covers": round(_share(groups[value]), 3)}
     return said
 
 
@@ -649,9 +665,9 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
     """How runs of one's own help (``calibration.own_runs``). A cluster is a source and a kind of GPU. The
     spreads are standard deviations of logarithms between clusters and within one. With one, two, … of a
     cluster's runs known, ``error`` is the mean error of its others, ``without`` what it was before, and
-    ``covers`` the share that the bands hold; each cluster is judged by the spreads of the other sources. Runs
-    carry over if there are clusters enough, the bands hold, and the error falls with any number of runs, by a
-    tenth in the mean of these numbers."""
+    ``covers`` the share that the bands hold; each cluster is judged by the spreads of the other sources.
+    ``carries_from`` is the least number of known runs from which on the bands hold and the error falls by a
+    tenth, with it and with each larger number; 0 if there is none, or if there are too few clusters."""
     clusters = {
         name: np.log([run.ratio for run in members])
         for name, members in _grouped(runs, _cluster).items()
@@ -661,11 +677,13 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
         return {}
     said: dict[str, Any] = dict(zip(("between", "within"), map(rounded, _spreads([*clusters.values()])[1:])))
     tried = [_with_own(clusters, count) for count in OWN_RUNS]
-    judged = [one for one in tried if one]
-    helped = all(0.75 <= one["covers"] <= 0.92 and one["error"] < one["without"] for one in judged)
-    helped = helped and np.mean([one["error"] / one["without"] for one in judged]) < 0.9
+    least = 0
+    for count, one in reversed([*zip(OWN_RUNS, tried)]):
+        if one and not (0.75 <= one["covers"] <= 0.92 and one["error"] < LESS * one["without"]):
+            break
+        least = count if one else least
     said["clusters"] = len(clusters)
-    said["carries"] = int(len(clusters) >= FEWEST and helped)
+    said["carries_from"] = least if len(clusters) >= FEWEST else 0
     return said | {f"with {count}": one for count, one in zip(OWN_RUNS, tried) if one}
 
 

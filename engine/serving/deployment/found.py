@@ -105,9 +105,13 @@ class Deployment(printing.Printed):
     @property
     def band_s(self) -> dict[str, tuple[float, float]]:
         """80 % bands of the two percentiles, from published latencies that were not used for fitting."""
-        low, high = bands.band("latency")
-        asked = {"ttft_s": self.felt.ttft_s, "tpot_s": self.felt.tpot_s, "pause_s": self.felt.pause_s}
-        return {name: (low * value, high * value) for name, value in asked.items()}
+        first, token = bands.band("latency", bands.FIRST), bands.band("latency")
+        asked = {
+            "ttft_s": (self.felt.ttft_s, first),
+            "tpot_s": (self.felt.tpot_s, token),
+            "pause_s": (self.felt.pause_s, token),
+        }
+        return {name: (low * value, high * value) for name, (value, (low, high)) in asked.items()}
 
     @property
     def band_gpus(self) -> tuple[float, float]:

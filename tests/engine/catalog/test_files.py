@@ -7,6 +7,7 @@ import pytest
 
 from engine import catalog
 from engine.catalog import files
+from engine.catalog.software import all_unsaid
 from engine.exam import missions
 from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import dispatch, tiling
@@ -29,6 +30,7 @@ READ = {
     "recipes.toml": catalog.all_recipes,
     "runs.toml": catalog.all_runs,
     "software.toml": catalog.all_software,
+    "unsaid.toml": all_unsaid,
 }
 
 

@@ -122,8 +122,12 @@ def test_what_cannot_be_compared_is_said_in_a_line(texts, given, words):
 # -- a profile -----------------------------------------------------------------------------------------------
 def test_a_profile_is_written_read_and_moves_the_estimate_towards_its_runs(at, tmp_path):
     path = tmp_path / "cluster.toml"
+    assert cluster_profile.added(path, entry(at.step_s * 1.3)) == 1
+    one = engine.profile(path).of(at)
+    assert (one.step_s, one.band_s, one.runs, one.needed) == (at.step_s, at.band_s, 1, 2)
+    assert "1 run of your own so far" in str(one) and "until there are 2" in str(one)
     ends = []
-    for count in (1, 2, 3):
+    for count in (2, 3, 4):
         assert cluster_profile.added(path, entry(at.step_s * 1.3)) == count
         after = engine.profile(path).of(at)
         assert (after.runs, after.others, after.raw_step_s) == (count, 0, at.step_s)
@@ -131,7 +135,8 @@ def test_a_profile_is_written_read_and_moves_the_estimate_towards_its_runs(at, t
         ends.append((after.step_s, after.band_s[1] / after.band_s[0]))
     steps, widths = zip(*ends)
     assert steps == tuple(sorted(steps)) and widths == tuple(sorted(widths, reverse=True))
-    assert "Calibrated by 3 runs" in str(after)
+    assert widths[0] < at.band_s[1] / at.band_s[0]
+    assert "Calibrated by 4 runs" in str(after)
 
 
 def test_runs_of_other_machines_programs_and_editions_do_not_count(at, tmp_path):

@@ -28,6 +28,7 @@ from engine.serving.inference import (
     reduce_s,
     weight_bytes_per_gpu,
 )
+from engine.step import layout
 from engine.step.layout import machine
 from tests.cases import in_one_test
 from tests.said import refused
@@ -223,3 +224,15 @@ def test_whole_experts_wait_for_the_busiest_rank():
     assert few_whole > 1.1 * few_cut
     with pytest.raises(ValueError, match="ep must be 1 or the 8 tensor ranks, got 4"):
         inference.Serving(tp=8, ep=4)
+
+
+def test_a_multi_query_model_on_several_tpus_is_refused_in_words():
+    """Pope et al. split its cache over the batch and gathered weights for prompts; cut in one dimension, with
+    the key head on each chip, PaLM 62B would take 1.4 to 2.2 times as long as they measured."""
+    palm, llama = catalog.model("palm-62b"), catalog.model("llama3-70b")
+    v4, h100 = (layout.machine(catalog.gpu(key)) for key in ("tpu-v4", "h100-sxm"))
+    with pytest.raises(ValueError, match=r"tp must be 1 for PaLM 62B on TPU v4, got 16: .* not modelled"):
+        inference.infer(palm, v4, Serving(tp=16, batch=32, prompt=2048, output=64))
+    for model, at in ((palm, h100), (llama, v4)):
+        assert inference.infer(model, at, Serving(tp=8, batch=32)).decode.total_s > 0
+    assert inference.infer(palm, v4, Serving(tp=16, batch=1)).prefill.total_s > 0

@@ -10,6 +10,7 @@ import pytest
 import engine
 from engine import catalog, validation
 from engine.calibration import bands
+from engine.catalog.software import unsaid
 from engine.validation import runs
 from engine.validation.runs import JudgedRun, JudgedRuns, NotModelled
 from tests.cases import in_one_test
@@ -100,7 +101,21 @@ def test_a_recipe_that_names_hybridep_sends_once_whatever_was_read_without_a_gpu
     ]
     for model, release, gpu, once in asked:
         row = ROW | dict(model=model, release=release, gpu=gpu, dispatcher="alltoall", cuda_graph="none")
-        assert runs.sends_once(row) is once, row
+        assert runs.sends_once(row | dict(source="NVIDIA-NeMo/Megatron-Bridge")) is once, row
+        assert not runs.sends_once(row), "what one program's recipes did is nothing of another's"
+
+
+def test_what_a_run_leaves_open_is_the_catalogue_s_to_say():
+    asked = [
+        ("26.04", "nemotron-3-super", "b200", {"dispatch": "node", "mtp": 2}),
+        ("26.08", "nemotron-3-super", "gb300", {"mtp": 2}),
+        ("26.08", "nemotron-3-ultra", "gb300", {"mtp": 2}),
+        ("26.08", "llama3-8b", "gb300", {}),
+    ]
+    for release, model, gpu, said in asked:
+        found = unsaid("megatron-bridge", release, model, gpu) or {}
+        assert {name: found[name] for name in ("dispatch", "mtp") if name in found} == said
+    assert unsaid("maxtext", "26.04", "nemotron-3-super", "b200") is None
 
 
 def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
@@ -250,10 +265,21 @@ def test_a_class_of_few_families_is_drawn_towards_all():
 def test_a_band_is_wide_enough_for_families_that_it_was_not_made_from():
     """Two families that are far apart say nothing of a third; many alike do."""
     apart, alike = of_families(-0.3, 0.0, 0.3, each=20), of_families(*np.linspace(-0.1, 0.1, 30), each=2)
-    wide, (covers, _) = runs._widened(apart, apart)
-    assert wide > 1.5 and covers >= runs.HOLDS
-    wide, (covers, rows) = runs._widened(alike, alike)
-    assert wide <= 1.1 and covers == pytest.approx(rows) and 0.8 <= covers < 0.9
+    wide, held = runs._widened(apart, apart)
+    assert wide > 1.5 and runs._share_of_families(held) >= runs.HOLDS
+    wide, held = runs._widened(alike, alike)
+    assert wide <= 1.1 and 0.8 <= runs._share(held) < 0.9
+    assert runs._share_of_families(held) == pytest.approx(runs._share(held))
+    assert sorted(id(run) for run, _ in held) == sorted(map(id, alike))
+
+
+def test_a_band_s_share_is_told_for_each_value_of_an_axis():
+    """Three runs of four with two tensor ranks lie in the band, and none of the one with four."""
+    two, (four,) = of_families(0.0, 0.1, -0.1, 0.9), of_families(0.5)
+    pairs = [(replace(run, axes={"tp": "2"}), run.ratio < 2.0) for run in two]
+    said = runs._by_axis([*pairs, (replace(four, axes={"tp": "4"}), False)])
+    assert (said["tp 2"]["runs"], said["tp 2"]["covers"]) == (4, 0.75)
+    assert (said["tp 4"]["runs"], said["tp 4"]["covers"]) == (1, 0.0)
 
 
 def test_a_family_is_a_source_and_a_model():
