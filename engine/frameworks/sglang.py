@@ -65,6 +65,8 @@ MIB = 2.0**20
 # layers/moe/token_dispatcher/deepep.py of 0.5.23)
 USUALLY_SENT, MOST_SENT = 128, 1024
 MEET_PORT = 20000  # of the first node of a replica
+# at which a server that prefills is asked for caches (arg_groups/fields/disagg.py of 0.5.23)
+BOOTSTRAP = 8998
 
 
 class Sized(NamedTuple):
@@ -93,7 +95,9 @@ class Sglang(ServerCommand):
 
     key = "sglang"
     port = 30000
-    port_step = 20  # with attention apart, ports from 233 above it on are taken, too (server_args.py, PortArgs)
+    port_step = (
+        20  # with attention apart, six ports from 234 above it on are taken (server_args.py, PortArgs)
+    )
     listens = "0.0.0.0"
     written_for = "0.5.5 to 0.5.23"
     image = "lmsysorg/sglang:v0.5.18"
@@ -192,6 +196,17 @@ class Sglang(ServerCommand):
             flags.append(self.flag("disable-radix-cache"))
         flags += self.over_nodes(pool.of)
         return command([*flags, *self.at_port(port)], "python -m sglang.launch_server")
+
+    def beside_pools(self, of: Deployment) -> list[str]:
+        """The router that its makers have for two pools (the package sglang-router), which has to be told the
+        address of each server."""
+        if not of.apart:
+            return []
+        return [
+            "in front of the two pools stands a router (pip install sglang-router), with --prefill and",
+            "--decode as often as there are servers: python -m sglang_router.launch_router",
+            f"--pd-disaggregation --prefill http://ADDRESS:PORT {BOOTSTRAP} --decode http://ADDRESS:PORT",
+        ]
 
     def variables(self, of: Deployment, group: Group, counted: bool) -> list[str]:
         """How many tokens a rank may send to experts in a step, where that is more than usual."""

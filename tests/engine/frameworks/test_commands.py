@@ -143,10 +143,7 @@ def test_every_known_flag_can_be_written():
     for program, known in KNOWN.items():
         text = ""
         for prefill, weights, share, replica in itertools.product(
-            (0, 1),
-            ("bf16", "fp8"),
-            (0.0, 0.5),
-            (Replica(2, 2), Replica(8, 2), Replica(2), Replica(1, 1, 32)),
+            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(8, 2), Replica(2), Replica(1, 1, 32))
         ):
             if prefill or replica.dp == 1:
                 text += commands(
