@@ -1,4 +1,4 @@
-"""What we export for servers, judged by the servers' own parsers and by the classes that check what was parsed.
+"""What we export for servers, judged by the servers' own parsers and the classes that check what was parsed.
 
 Neither vLLM nor SGLang can be installed beside the other, nor beside what the tests need, so this is a
 program and no test: ``python -m tests.engine.frameworks.judge_servers vllm`` in an environment that has vLLM
@@ -24,15 +24,15 @@ from engine.launch.commands import commands
 from engine.serving.deployment import Deployment, Limits, Load, finder
 from engine.step.layout import Machine
 
-# model, GPU, load, limits, formats of weights and of caches: one pool and two, dense models and experts, on one
-# node and on several, every format, with and without a prefix cache and a limit on pauses
+# model, GPU, load, limits, formats of weights and of caches: one pool and two, dense models and experts, on
+# one node and on several, every format, with and without a prefix cache and a limit on pauses
 CASES = [
     ("llama3.1-8b", "h100-sxm", Load(40, 1000, 200), Limits(1.0, 0.03), ("bf16",), ("bf16",)),
     ("llama3.1-8b", "a100-80", Load(40, 1000, 200, 0.5, 0.5), Limits(1.0, 0.03), ("bf16",), ("bf16",)),
     ("llama3-70b", "h100-sxm", Load(8, 2000, 200, 0.6, 0.6), Limits(1.0, 0.05), ("bf16",), ("bf16",)),
     ("llama3-70b", "h100-sxm", Load(8, 2000, 200, 0.6, 0.6), Limits(1.0, 0.05, 0.9, 0.05), None, ("fp8",)),
     ("llama3-70b", "h100-sxm", Load(8, 2000, 200, 0.6, 0.6), Limits(1.0, 0.05, 0.9, 0.025), None, ("bf16",)),
-    ("llama3-405b", "h100-sxm", Load(2, 2000, 200), Limits(4.0, 0.2), ("bf16",), ("bf16",)),
+    ("llama3.1-405b", "h100-sxm", Load(2, 2000, 200), Limits(4.0, 0.2), ("bf16",), ("bf16",)),
     ("deepseek-v3", "h100-sxm", Load(50, 2000, 300, 0.6, 0.6), Limits(3.0, 0.1), ("fp8",), ("bf16",)),
     ("deepseek-v3", "h200", Load(400, 2000, 300, 0.6, 0.6), Limits(3.0, 0.1), ("fp8",), ("bf16",)),
     ("gpt-oss-120b", "h100-sxm", Load(20, 3000, 500), Limits(1.0, 0.03), ("int4",), ("bf16",)),
@@ -40,7 +40,7 @@ CASES = [
     ("qwen3-235b-a22b", "h200", Load(60, 2000, 300), Limits(2.0, 0.06), ("bf16",), ("bf16",)),
     ("qwen3-235b-a22b", "h200", Load(60, 2000, 300), Limits(2.0, 0.06), ("fp8",), ("bf16",)),
     ("mixtral-8x7b", "h100-sxm", Load(40, 1000, 200), Limits(1.0, 0.03), ("int4",), ("bf16",)),
-    ("llama3-70b", "b200", Load(20, 8000, 500, prefix_share=0.5), Limits(2.0, 0.05), None, ("fp8",)),
+    ("llama3-70b", "b200", Load(20, 6000, 500, prefix_share=0.5), Limits(2.0, 0.05), None, ("fp8",)),
 ]
 
 
@@ -62,8 +62,8 @@ def found() -> list[Deployment]:
 
 
 def as_bash_runs(text: str, starts: str, later: str) -> list[list[str]]:
-    """The words of each command of a script that begins with ``starts``, on the first node of a replica, or on
-    one that comes after it."""
+    """The words of each command of a script that begins with ``starts``, on the first node of a replica, or
+    on one that comes after it."""
     plain = text.replace("\\\n", " ")
     if later:
         plain = re.sub(r"\$\{LATER:\+([^}]*)\}", r"\1", plain).replace("${LATER:-0}", later)
@@ -83,6 +83,7 @@ def judge_vllm() -> Callable[[list[str]], None]:
     os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")  # else its parser asks for a device that it knows
     from vllm.config import KVTransferConfig, ParallelConfig, SchedulerConfig  # pyright: ignore[reportMissingImports]
     from vllm.distributed.kv_transfer.kv_connector.factory import KVConnectorFactory  # pyright: ignore[reportMissingImports]
+    from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS  # pyright: ignore[reportMissingImports]
     from vllm.platforms import current_platform  # pyright: ignore[reportMissingImports]
     from vllm.utils.argparse_utils import FlexibleArgumentParser  # pyright: ignore[reportMissingImports]
 
@@ -100,6 +101,7 @@ def judge_vllm() -> Callable[[list[str]], None]:
         args = parser.parse_args(words)
         cli_args.validate_parsed_serve_args(args)
         dual = ("deepep_low_latency", "deepep_high_throughput")
+        assert args.quantization is None or args.quantization in QUANTIZATION_METHODS, args.quantization
         assert not args.enable_dbo or args.all2all_backend in dual, "config/vllm.py of 0.33, line 2200"
         SchedulerConfig(
             max_model_len=args.max_model_len,
