@@ -26,6 +26,7 @@ class Dynamo(vllm.Vllm):
     module = ""
     by_one_command = False
     image = ""
+    written_for = "1.6"
 
     def front(self, of: Deployment) -> list[str]:
         """The front end, which sends a request where its prefix is held, or to the worker that has least to

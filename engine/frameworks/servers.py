@@ -86,6 +86,7 @@ class Group(NamedTuple):
     last: int  # on the last node
     each: int  # GPUs of a process
     first: int  # GPU of the node that they begin at
+    alone: bool = False  # whether the other pool is on nodes of its own
 
 
 SHEBANG = "#!/usr/bin/env bash"
@@ -103,7 +104,8 @@ def placed(of: Deployment, by_one_command: bool) -> list[Group]:
         together = by_one_command and pool.of.dp == 1
         one = pool._replace(replicas=here if together else 1)
         each = pool.of.gpus * one.replicas
-        found.append(Group(one, 1 if together else here, nodes, last, each, first))
+        alone = of.apart and not share_a_node
+        found.append(Group(one, 1 if together else here, nodes, last, each, first, alone))
         first = first + pool.replicas * pool.of.gpus if share_a_node else 0
     return found
 
@@ -114,10 +116,18 @@ def said_above(group: Group) -> list[str]:
     what = f"that {pool.role}" if pool.role else "alike"
     count = "once" if replicas == 1 else f"{replicas} times"
     told = [f"# {count}, on {pool.of.gpus} GPUs{'' if replicas == 1 else ' each'}, {what}:"]
+    if nodes_of(pool.of) > 1:
+        count = "once, on" if group.nodes == 1 else f"{group.nodes} times, each on"
+        return [f"# {count} {nodes_of(pool.of)} nodes of {USUAL_NODE} GPUs, {what}:"]
     if group.nodes > 1:
         rest = "" if group.last == replicas else f", of which the last has {group.last}"
         told.insert(0, f"# on each of {group.nodes} nodes of {USUAL_NODE} GPUs{rest}:")
     return told
+
+
+def nodes_of(replica: Replica) -> int:
+    """Over how many nodes of the usual size a replica lies."""
+    return -(-replica.gpus // USUAL_NODE)
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -151,7 +161,10 @@ class ServerCommand(Framework):
     public: dict[str, dict[str, str]] = {}  # checkpoint in 16 bits -> the same in other formats
     loads_whole = False  # whether it loads all in 16 bits before it shrinks them to fp8
     by_one_command = True  # whether a command may start several replicas
-    port = 8000  # of the first process
+    port = 8000  # of the first process …
+    port_step = 1  # … and how far the next one's is away
+    listens = ""  # the address that it answers at, where that is not every one of its machine's by default
+    written_for = ""  # the releases whose own parser takes what is written
     image = ""  # a release of its image, where its containers are written
     image_starts = False  # whether that starts its program by itself
 
@@ -295,11 +308,12 @@ class ServerCommand(Framework):
         if len(groups) == 1 and groups[0].here == 1 and not front:
             lines += said_above(groups[0])
             return "\n".join([*lines, *self.started(of, name or self.served(of), groups[0].pool)]) + "\n"
-        apart = len(groups) > 1 and not groups[1].first  # on nodes of their own
+        apart = groups[0].alone
         if apart:
             lines += ["# on each node say which pool it is of: POOL=prefill or POOL=decode"]
         for at, group in enumerate(groups):
-            port = self.port + (0 if apart else sum([before.here for before in groups[:at]]))
+            before = 0 if apart else sum([earlier.here for earlier in groups[:at]])
+            port = self.port + self.port_step * before
             told = [*([] if at else in_background(front)), *said_above(group)]
             told += self.several(of, name or self.served(of), group, port)
             if apart:
@@ -313,16 +327,18 @@ class ServerCommand(Framework):
 
     def told(self, of: Deployment, is_named: bool) -> list[str]:
         """What is started, and what the flags cannot say."""
-        return [_heading(of, self.name), *([] if is_named else _named(of)), *self.notes(of)]
+        name = f"{self.name} ({self.written_for})" if self.written_for else self.name
+        return [_heading(of, name), *([] if is_named else _named(of)), *self.notes(of)]
 
     def several(self, of: Deployment, name: str, group: Group, port: int) -> list[str]:
         """The processes of a group on a node, each on its own GPUs and at its own port, in the background."""
-        counted, gpus = group.here > 1, group.each
+        counted, gpus, step = group.here > 1, group.each, self.port_step
         whose = [f"{group.first + gpu}" for gpu in range(gpus)]
         place = ",".join([f"$(({gpus} * i + {gpu}))" for gpu in whose] if counted else whose)
         before = [f"CUDA_VISIBLE_DEVICES={place}"] if gpus <= USUAL_NODE else []
-        at = f"$(({port} + i))" if counted else f"{port}"
-        before += self.variables(group, counted)
+        along = "i" if step == 1 else f"{step} * i"
+        at = f"$(({port} + {along}))" if counted else f"{port}"
+        before += self.variables(of, group, counted)
         told = self.started(of, name, group.pool, at)
         if before:
             told = [f"{' '.join(before)} \\", *indented(told)]
@@ -338,8 +354,12 @@ class ServerCommand(Framework):
             return checkpoint(of) or of.model
         return self.public.get(checkpoint(of), {}).get(of.weights, "") or unnamed(of)
 
-    def variables(self, group: Group, counted: bool) -> list[str]:
-        """Variables of a process that must differ from those of its neighbours."""
+    def variables(self, of: Deployment, group: Group, counted: bool) -> list[str]:
+        """Variables of a process: what must differ from its neighbours', and what no flag says."""
+        return []
+
+    def over_nodes(self, one: Replica) -> list[tuple[str, ...]]:
+        """What the command of a replica says where it runs once on each of several nodes."""
         return []
 
     def front(self, of: Deployment) -> list[str]:
@@ -351,8 +371,11 @@ class ServerCommand(Framework):
         raise ValueError("no command starts this server")
 
     def at_port(self, port: str) -> list[tuple[str, ...]]:
-        """The flag for the port at which a process answers."""
-        return [self.flag("port", port)] if port else []
+        """The flags for the address and the port at which a process answers."""
+        if not port:
+            return []
+        host = [self.flag("host", self.listens)] if self.listens else []
+        return [*host, self.flag("port", port)]
 
     def notes(self, of: Deployment) -> list[str]:
         """What the flags cannot say."""
@@ -362,11 +385,15 @@ class ServerCommand(Framework):
                 f"{of.drafts.drafted} drafted tokens a step were planned: name your drafts to the server"
             )
         if max(of.reads.gpus, of.replica.gpus) > USUAL_NODE:
-            told.append(
-                "a replica on several nodes: the command runs on each, with the flags that name the node's"
-            )
-            told.append("rank and the first one's address")
+            told += self.on_each_node()
         return told + self.beside_pools(of)
+
+    def on_each_node(self) -> list[str]:
+        """What to do for a replica that lies over several nodes."""
+        return [
+            "a replica on several nodes: its command runs on each, with FIRST=the address of the first of",
+            "them, and with LATER=1 on the second, LATER=2 on the third and so on",
+        ]
 
     def stored(self, of: Deployment) -> list[str]:
         """What the checkpoint has to be."""

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework, LogLine
-from engine.frameworks.servers import READS, Pool, ServerCommand, command
+from engine.frameworks.servers import READS, Group, Pool, ServerCommand, command, nodes_of
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.serving.deployment import Deployment
+    from engine.serving.replica import Replica
 
 FIELDS = {
     "model-path": Field("model", TEXT),
@@ -60,6 +61,12 @@ FIELDS = {
 
 
 MIB = 2.0**20
+# tokens that a rank may send by DeepEP's low-latency kernels in a step, and at most (environ.py and
+# layers/moe/token_dispatcher/deepep.py of 0.5.23)
+USUALLY_SENT, MOST_SENT = 128, 1024
+MEET_PORT = 20000  # of the first node of a replica
+# at which a server that prefills is asked for caches (arg_groups/fields/disagg.py of 0.5.23)
+BOOTSTRAP = 8998
 
 
 class Sized(NamedTuple):
@@ -88,7 +95,12 @@ class Sglang(ServerCommand):
 
     key = "sglang"
     port = 30000
-    image = "lmsysorg/sglang:latest"
+    port_step = (
+        20  # with attention apart, six ports from 234 above it on are taken (server_args.py, PortArgs)
+    )
+    listens = "0.0.0.0"
+    written_for = "0.5.5 to 0.5.23"
+    image = "lmsysorg/sglang:v0.5.18"
     name = "SGLang"
     log_lines = (
         LogLine("requests_and_rate", r"#running-req: {number},.*gen throughput \(token/s\): {number}"),
@@ -162,9 +174,12 @@ class Sglang(ServerCommand):
                 self.flag("exchange_mode", "normal" if pool.role == READS else "low_latency"),
                 self.flag("halves"),
             ]
+        requests = of.largest_batch
+        if spread and pool.role != READS:
+            requests = min(requests, MOST_SENT)
         flags += [
             self.flag("longest", f"{of.longest}"),
-            self.flag("requests", f"{of.largest_batch * batches}"),
+            self.flag("requests", f"{requests * batches}"),
             self.flag("chunk", f"{of.chunk * (pool.of.dp if spread else 1)}"),
         ]
         if pool.role:
@@ -179,7 +194,37 @@ class Sglang(ServerCommand):
             flags.append(self.flag("kv", "fp8_e4m3"))
         if not of.load.prefix_share:
             flags.append(self.flag("disable-radix-cache"))
+        flags += self.over_nodes(pool.of)
         return command([*flags, *self.at_port(port)], "python -m sglang.launch_server")
+
+    def beside_pools(self, of: Deployment) -> list[str]:
+        """The router that its makers have for two pools (the package sglang-router), which has to be told the
+        address of each server."""
+        if not of.apart:
+            return []
+        return [
+            "in front of the two pools stands a router (pip install sglang-router), with --prefill and",
+            "--decode as often as there are servers: python -m sglang_router.launch_router",
+            f"--pd-disaggregation --prefill http://ADDRESS:PORT {BOOTSTRAP} --decode http://ADDRESS:PORT",
+        ]
+
+    def variables(self, of: Deployment, group: Group, counted: bool) -> list[str]:
+        """How many tokens a rank may send to experts in a step, where that is more than usual."""
+        writes = group.pool.of.dp > 1 and group.pool.role != READS
+        if not writes or of.largest_batch <= USUALLY_SENT:
+            return []
+        return [f"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={min(of.largest_batch, MOST_SENT)}"]
+
+    def over_nodes(self, one: Replica) -> list[tuple[str, ...]]:
+        """All nodes meet at the first one's address."""
+        nodes = nodes_of(one)
+        if nodes == 1:
+            return []
+        return [
+            self.flag("nnodes", f"{nodes}"),
+            self.flag("node-rank", "${LATER:-0}"),
+            self.flag("dist-init-addr", f'"${{FIRST:?the address of the first node}}:{MEET_PORT}"'),
+        ]
 
 
 FRAMEWORK: Framework = Sglang()

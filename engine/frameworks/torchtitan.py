@@ -1,7 +1,11 @@
 """torchtitan's job file, and the same settings on a command line (``--training.local_batch_size 2``).
 
 Names, defaults and errors: pytorch/torchtitan torchtitan/config/job_config.py at commit 000204a4 (2025) and
-at 0.2.0, parallel_dims.py and train.py. What is written is for 0.2.0.
+at 0.2.0, parallel_dims.py and train.py. What is written is for 0.2.x, and its head says so: 0.3.0 reads no
+file of settings, but a function of Python (--module, --config) and flags beside it (config/manager.py:48).
+Most keys are the same there; gone are [model], [activation_checkpoint] mode, [quantize],
+context_parallel_rotate_method, expert_tensor_parallel_degree and disable_loss_parallel, and
+enable_async_tensor_parallel is one of [compile] (config/configs.py of 0.3.0).
 
 Left out: what selective checkpointing by operator keeps in models with experts, latents or without a gate. It
 is counted as half of the layers recomputed, and said so.
@@ -281,6 +285,12 @@ def loss(d: Draft) -> str:
     return "plain"
 
 
+HEAD = """# for torchtitan 0.2.x, which reads it with --job.config_file; 0.3 reads no such file: there a
+# function says the model (--module llama3 --config llama3_8b), and what stands below [training] and
+# [parallelism] are flags (--training.seq_len 8192)
+"""
+
+
 def place_of(key: str) -> float:
     """A model's place among those that torchtitan has by name; 0 for one that it has not."""
     return 1.0 + list(BY_NAME).index(key) if key in BY_NAME else 0.0
@@ -345,11 +355,12 @@ def written(run: ExportedRun, words: Any = Words, place: Real | None = None) -> 
         Line(KEYS["not_in_float8"], '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
     ]
     lines = [
+        HEAD,
         words.choose(
             known,
             "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n",
             "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n",
-        )
+        ),
     ]
     for lost, why in (
         (
@@ -382,6 +393,13 @@ def written(run: ExportedRun, words: Any = Words, place: Real | None = None) -> 
             ),
         ),
         (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
+        (
+            (run.model.attention.latent > 0) & (run.tp > 1) & (run.fp8 > 0),
+            (
+                "torchtitan refuses one scale for each tensor here: with one for each row a step is up to "
+                "1.4 times as long as planned, and check cannot say how long"
+            ),
+        ),
         (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),
         (run.mtp > 0, "torchtitan has no multi-token prediction"),
         ((run.first_layers > 0) | (run.last_layers > 0), "torchtitan shares the layers out by itself"),

@@ -81,6 +81,7 @@ class Trtllm(ServerCommand):
     alone = True
     joins = "_"
     of_rest = True
+    listens = "0.0.0.0"
     of_fp8 = "the checkpoint is one in fp8, as it shrinks none by itself"
     public = IN_FP8
     by_one_command = False
@@ -106,6 +107,13 @@ class Trtllm(ServerCommand):
             )
             told.append("hands the requests on: trtllm-serve disaggregated")
         return told
+
+    def on_each_node(self) -> list[str]:
+        """Its ranks are started by another program."""
+        return [
+            "a replica on several nodes: srun or mpirun starts it, a task for each GPU, with",
+            "trtllm-llmapi-launch in front of its command",
+        ]
 
     def started(self, of: Deployment, name: str, pool: Pool, port: str = "") -> list[str]:
         """One replica, and how many of them."""

@@ -33,7 +33,17 @@ from engine.catalog.models import Model
 from engine.frameworks.described import Drafters, Server
 from engine.frameworks.framework import Framework, Holds, LogLine, Sure
 from engine.frameworks.known_models import named
-from engine.frameworks.servers import DRAFT, READS, UNMODELLED, Group, Pool, ServerCommand, command
+from engine.frameworks.servers import (
+    DRAFT,
+    READS,
+    UNMODELLED,
+    WRITES,
+    Group,
+    Pool,
+    ServerCommand,
+    command,
+    nodes_of,
+)
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Fault, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -42,6 +52,7 @@ from engine.serving import compressed, pictures, profiled
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
     from engine.serving.deployment import Deployment
+    from engine.serving.replica import Replica
 
 FIELDS = {
     "model": Field("model", TEXT),
@@ -145,6 +156,10 @@ KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 GIB = 2.0**30
 
 SIDE_CHANNEL = 5600  # the first port at which NIXL's connector offers caches (envs.py)
+RPC_PORT = 13345  # at which the first node counts the ranks of the others
+# tokens of a step for which DeepEP's low-latency kernels hold buffers: scheduler.py of 0.33,
+# DEFAULT_MAX_NUM_BATCHED_TOKENS_FOR_BATCHED_DP; they take what a step may have (all2all_utils.py)
+BUFFERED = 256
 
 
 class Vllm(ServerCommand):
@@ -173,7 +188,8 @@ class Vllm(ServerCommand):
 
     images = ("vllm/vllm-openai", "vllm/vllm-openai-rocm", "vllm-openai-nonroot")
     image_runs = ("vllm", "serve")
-    image = "vllm/vllm-openai:v0.12.0"
+    written_for = "0.20 to 0.33"
+    image = "vllm/vllm-openai:v0.29.0"
     image_starts = True
 
     def owns(self, notation: str, entries: list[Entry]) -> int:
@@ -445,8 +461,11 @@ class Vllm(ServerCommand):
 
     def replica(self, of: Deployment, pool: Pool, among: int) -> list[tuple[str, ...]]:
         """The flags of one replica, or of ``among`` equal ones."""
+        requests, chunk = of.largest_batch * pool.of.pp, of.chunk
+        if pool.role == WRITES:  # no prompt comes, and low-latency buffers are as large as a step may be
+            chunk = max(BUFFERED if pool.of.dp > 1 else chunk, requests)
         flags = [self.flag("tp", f"{pool.of.tp}")]
-        if among:
+        if among > 1:
             flags.append(self.flag("replicas", f"{among}"))
         if pool.of.pp > 1:
             flags.append(self.flag("pp", f"{pool.of.pp}"))
@@ -460,10 +479,11 @@ class Vllm(ServerCommand):
             ]
         flags += [
             self.flag("longest", f"{of.longest}"),
-            self.flag("requests", f"{of.largest_batch * pool.of.pp}"),
-            self.flag("chunk", f"{of.chunk}"),
+            self.flag("requests", f"{min(requests, chunk)}"),  # a step has a token of each, so no more
+            self.flag("chunk", f"{chunk}"),
             self.flag("chunked"),
         ]
+        flags += self.over_nodes(pool.of)
         flags += self.quantization(of)
         if of.kv_precision == "fp8":
             flags.append(self.flag("kv", "fp8"))
@@ -478,12 +498,37 @@ class Vllm(ServerCommand):
         among = 0 if pool.of.dp > 1 else pool.replicas
         return command([*self.replica(of, pool, among), *self.at_port(port)], f"vllm serve {name}")
 
-    def variables(self, group: Group, counted: bool) -> list[str]:
-        """The port at which a pool's worker offers its caches; each of its ranks takes the next one."""
+    def variables(self, of: Deployment, group: Group, counted: bool) -> list[str]:
+        """Where a pool's worker offers its caches: its own machine, to which nobody else comes by the usual
+        address, and a port; each of its ranks takes the next one."""
         if not group.pool.role:
             return []
         first = SIDE_CHANNEL + group.first
-        return [f"VLLM_NIXL_SIDE_CHANNEL_PORT={f'$(({first} + {group.each} * i))' if counted else first}"]
+        told = ["VLLM_NIXL_SIDE_CHANNEL_HOST=${HERE:?the address of this node}"] if group.alone else []
+        port = f"$(({first} + {group.each} * i))" if counted else f"{first}"
+        return [*told, f"VLLM_NIXL_SIDE_CHANNEL_PORT={port}"]
+
+    def over_nodes(self, one: Replica) -> list[tuple[str, ...]]:
+        """Data-parallel ranks are counted from node to node, and the ranks of a pipeline are a node's each;
+        only the first node answers."""
+        nodes = nodes_of(one)
+        if nodes == 1:
+            return []
+        first = '"${FIRST:?the address of the first node}"'
+        if one.dp > 1:
+            here = one.dp // nodes
+            return [
+                self.flag("data-parallel-size-local", f"{here}"),
+                self.flag("data-parallel-address", first),
+                self.flag("data-parallel-rpc-port", f"{RPC_PORT}"),
+                (f"${{LATER:+--headless --data-parallel-start-rank $(({here} * LATER))}}",),
+            ]
+        return [
+            self.flag("nnodes", f"{nodes}"),
+            self.flag("node-rank", "${LATER:-0}"),
+            self.flag("master-addr", first),
+            ("${LATER:+--headless}",),
+        ]
 
 
 def sizes_of(largest: int, every_8th: bool = False) -> int:

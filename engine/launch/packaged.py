@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine import catalog
 from engine.base import check
 from engine.frameworks import registry
-from engine.frameworks.servers import USUAL_NODE, Pool, ServerCommand, checkpoint, pools
+from engine.frameworks.servers import USUAL_NODE, Group, Pool, ServerCommand, checkpoint, pools
 from engine.launch.commands import commands
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def packaged(of: Deployment, program: str, form: str = SCRIPT, name: str = "") -
     return "\n".join([*told, write(server, of, chosen)]) + "\n"
 
 
-def argument_words(server: ServerCommand, of: Deployment, name: str, pool: Pool) -> list[str]:
+def argument_words(server: ServerCommand, of: Deployment, name: str, pool: Pool, port: int) -> list[str]:
     """The words of a container's command: all of the program's, or its flags where the image starts it."""
-    lines = server.started(of, name, pool._replace(replicas=1), f"{server.port}")
+    lines = server.started(of, name, pool._replace(replicas=1), f"{port}")
     words = shlex.split(" ".join(line.removesuffix("\\") for line in lines))
     return words[len(server.image_runs) :] if server.image_starts else words
 
@@ -92,24 +92,36 @@ def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def variables(server: ServerCommand, of: Deployment, pool: Pool, first: int, alone: bool) -> dict[str, str]:
+    """Variables of a container whose GPUs begin at ``first``."""
+    group = Group(pool._replace(replicas=1), 1, 1, 1, pool.of.gpus, first, alone)
+    told = [one.split("=", 1) for one in server.variables(of, group, False)]
+    return dict(told)
+
+
 def compose(server: ServerCommand, of: Deployment, name: str) -> str:
-    """A service for each replica, with its own GPUs and at its own port of the host."""
+    """A service for each replica, with its own GPUs and at its own port of the host. Two pools send each
+    other caches at ports of their own, so they share the host's network."""
     services: dict[str, Any] = {}
     first = 0
     for pool in pools(of):
         for _ in range(pool.replicas):
             ids = [f"{gpu}" for gpu in range(first, first + pool.of.gpus)]
-            first += pool.of.gpus
             gpus = {"driver": "nvidia", "device_ids": ids, "capabilities": ["gpu"]}
+            token = {TOKEN: f"${{{TOKEN}:-}}"} if is_gated(of) else {}
+            port = server.port + server.port_step * len(services)
+            inside = port if of.apart else server.port
             services[f"{pool.role or 'server'}-{len(services)}"] = {
                 "image": server.image,
-                "command": argument_words(server, of, name, pool),
-                "ports": [f"{server.port + len(services)}:{server.port}"],
+                "command": argument_words(server, of, name, pool, inside),
+                "network_mode": "host" if of.apart else "",
+                "ports": [] if of.apart else [f"{port}:{server.port}"],
                 "ipc": "host",
-                "environment": {TOKEN: f"${{{TOKEN}:-}}"} if is_gated(of) else {},
+                "environment": token | variables(server, of, pool, first, False),
                 "volumes": [f"${{HOME}}/.cache/huggingface:{CACHE}"],
                 "deploy": {"resources": {"reservations": {"devices": [gpus]}}},
             }
+            first += pool.of.gpus
     some = {key: {what: of_it for what, of_it in one.items() if of_it} for key, one in services.items()}
     return "\n".join(written({"services": some}))
 
@@ -120,14 +132,18 @@ def kubernetes(server: ServerCommand, of: Deployment, name: str) -> str:
     for pool in pools(of):
         called = f"{of.model}-{pool.role or 'server'}".replace(".", "-").lower()
         label = {"app": called}
-        words = argument_words(server, of, name, pool)
+        words = argument_words(server, of, name, pool, server.port)
         secret = {"name": TOKEN, "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": TOKEN}}}
+        env: list[dict[str, Any]] = [secret] if is_gated(of) else []
+        for key, value in variables(server, of, pool, 0, of.apart).items():
+            own = {"fieldRef": {"fieldPath": "status.podIP"}}  # a pod's own address, where one is asked for
+            env.append({"name": key, **({"valueFrom": own} if "${" in value else {"value": value})})
         container = {
             "name": "server",
             "image": server.image,
             **({"args": words} if server.image_starts else {"command": words}),
             "ports": [{"containerPort": server.port}],
-            **({"env": [secret]} if is_gated(of) else {}),
+            **({"env": env} if env else {}),
             "resources": {"limits": {"nvidia.com/gpu": f"{pool.of.gpus}"}},
             "readinessProbe": {
                 "httpGet": {"path": "/health", "port": server.port},

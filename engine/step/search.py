@@ -156,7 +156,8 @@ class Plan(printing.Printed):
 
 @printing.parts.register
 def _parts(found: Plan) -> list[printing.Part]:
-    """The search in figures, its best layouts, and the simplest of those that could be as fast."""
+    """The search in figures, the simplest of the layouts that could be the fastest, and the best of all
+    splits; of those that the estimate cannot tell from the fastest no order is meant."""
     best, simplest = found.best, found.simplest or found.best
     above, above_simplest = headings(found.fits, found.tied)
     plainly = simplest.rows()[0] | {"slower_by": simplest.step_s / best.step_s - 1.0}
@@ -167,13 +168,20 @@ def _parts(found: Plan) -> list[printing.Part]:
             key: figures[key]
             for key in ("counted", "layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")
         },
-        above,
-        layouts_table(found.rows()),
-        told,
         above_simplest,
         layouts_table([plainly]),
+        above,
+        layouts_table([with_ties(row, found.tied) for row in found.rows()]),
+        told,
         *near.lines(found.near),
     ]
+
+
+def with_ties(row: dict, tied: int) -> dict:
+    """A row that says so where the estimate cannot tell it from the fastest."""
+    slower = row["slower_by"]
+    tie = tied > 1 and slower is not None and 1.0 + slower <= bands.tie()
+    return row | ({"lost_by": "tie"} if tie else {})
 
 
 def layouts_table(rows: list[dict]) -> printing.Table:
@@ -232,9 +240,11 @@ def headings(fits: bool, tied: int) -> tuple[str, str]:
     """What stands above the table of a plan, and above its simplest layout."""
     if not fits:
         return "Nothing fits. What comes closest, split by split:", "The closest:"
-    close = f"The estimate cannot tell {tied} splits apart. The simplest of their layouts:"
+    if tied > 1:
+        simplest = f"The estimate cannot tell {tied} splits apart. The simplest of their layouts:"
+        return "The best of each split by the estimate. Where it says tie, no order is meant:", simplest
     alone = "No other split is within the estimate's error of the fastest. Its simplest layout:"
-    return "The fastest, and the best of the other splits:", close if tied > 1 else alone
+    return "The fastest, and the best of the other splits:", alone
 
 
 def splits(model: Model, job: Job, gpus: int) -> list[Degrees]:

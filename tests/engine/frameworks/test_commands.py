@@ -79,7 +79,10 @@ def planned_of(model: str, weights: str) -> Deployment:
 
 
 OF_A_SHELL = ("#", "for ", "done", "wait", "if ", "fi")
-OF_A_PROCESS = re.compile(r"(CUDA_VISIBLE_DEVICES|VLLM_NIXL_SIDE_CHANNEL_PORT)=(\$\(\([^)]*\)\)|[^\s$])+\s+")
+OF_A_PROCESS = re.compile(
+    r"(CUDA_VISIBLE_DEVICES|VLLM_NIXL_SIDE_CHANNEL_PORT|VLLM_NIXL_SIDE_CHANNEL_HOST"
+    r"|SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK)=(\$\(\([^)]*\)\)|\$\{[^}]*\}|[^\s$])+\s+"
+)
 
 
 def lines(text: str) -> list[str]:
@@ -115,11 +118,24 @@ def servers(text: str, program: str) -> list[str]:
 def test_every_flag_is_one_that_the_program_has(program, of):
     known = KNOWN[program]
     for line in lines(commands(of, program)):
-        words = shlex.split(line)
+        words = shlex.split(line.replace("${LATER:+", "").replace("}", ""))
         for word, value in zip(words, [*words[1:], ""]):
             if word.startswith("--"):
                 assert word in known["flags"], word
                 assert value in known.get("choices", {}).get(word, [value])
+
+
+def test_the_head_promises_the_releases_that_were_read():
+    """Each flag stands in the first release and in the last, with its place in both."""
+    for program, known in KNOWN.items():
+        text = commands(planned_of("llama3-70b", "bf16"), program).splitlines()[1]
+        assert f"({known['releases']}):" in text if known["releases"] else "(" not in text
+        ends = [part.rsplit(".", 1)[0] for part in next(iter(known["flags"].values()))]
+        for flag, places in known["flags"].items():
+            assert [part.rsplit(".", 1)[0] for part in places] == ends, flag
+            assert all(re.fullmatch(r"[\w/]+\.py(:\d+)?", place) for place in places.values()), flag
+        for end in known["releases"].split(" to "):
+            assert not end or any(part.startswith(end) for part in next(iter(known["flags"].values())))
 
 
 def test_every_known_flag_can_be_written():
@@ -127,7 +143,7 @@ def test_every_known_flag_can_be_written():
     for program, known in KNOWN.items():
         text = ""
         for prefill, weights, share, replica in itertools.product(
-            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(2), Replica(1, 1, 32))
+            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(8, 2), Replica(2), Replica(1, 1, 32))
         ):
             if prefill or replica.dp == 1:
                 text += commands(
@@ -159,6 +175,18 @@ def stored(of: Deployment, program: str) -> str:
     return f"{catalog.model(of.model).checkpoint}-{named}" if named else ""
 
 
+def limits(of: Deployment, one: Replica, program: str, writes: bool) -> tuple[int, int]:
+    """Requests at once and tokens of a step of one batch, as the program's own code lets them be: vLLM takes
+    no more requests than tokens (config/scheduler.py:331 of 0.33), and low-latency kernels as many as they
+    have buffers for."""
+    requests, chunk = of.largest_batch, of.chunk
+    if program in ("vllm", "dynamo"):
+        if writes:
+            chunk = max(256 if one.dp > 1 else chunk, requests * one.pp)
+        return min(requests * one.pp, chunk) // one.pp, chunk
+    return requests, chunk
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @given(planned())
 @settings(max_examples=120, deadline=None)
@@ -174,16 +202,21 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
         launch, server = reading.launch, reading.launch.server
         here = min(replicas, max(1, 8 // one.gpus))
         nodes = -(-replicas // here)
-        assert (f"# on each of {nodes} nodes of 8 GPUs" in text) == (nodes > 1) or len(started) > 1
+        several = nodes > 1 and one.gpus <= 8
+        assert (f"# on each of {nodes} nodes of 8 GPUs" in text) == several or len(started) > 1
         assert (
             launch.framework == ("vllm" if program == "dynamo" else program)
             and launch.model.key == of.model
             and not launch.refused
         )
-        assert (server.pp, server.chunk, server.longest) == (one.pp, of.chunk, of.longest)
+        requests, chunk = limits(of, one, program, line == started[-1] and of.apart)
+        assert (server.pp, server.chunk, server.longest) == (one.pp, chunk, of.longest)
         assert (server.weight_precision or "bf16") == of.weights
         if program == "trtllm" or program == "dynamo" or one.dp > 1:
             count = f"{here} times, on {one.gpus} GPUs each" if here > 1 else f"once, on {one.gpus} GPUs,"
+            if one.gpus > 8:
+                times = f"{replicas} times, each" if replicas > 1 else "once,"
+                count = f"{times} on {one.gpus // 8} nodes of 8 GPUs,"
             assert f"# {count}" in text and server.replicas == 1
         if program == "trtllm":
             assert (server.requests, server.tp) == (of.largest_batch, one.tp * one.dp)
@@ -197,7 +230,7 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
             assert server.replicas == here
             each = server.requests // one.pp // (here if program == "sglang" else 1)
             together = here * one.gpus
-        assert (each, launch.gpus) == (of.largest_batch, together)
+        assert (each, launch.gpus) == (requests, together)
 
 
 @given(planned())
@@ -251,7 +284,7 @@ def processes(text: str, pool: str) -> list[tuple[str, str]]:
     fakes = "".join(f"{name}() {{ {told}; }}\n" for name in ("vllm", "python", "trtllm-serve"))
     done = subprocess.run(
         ["bash", "-c", fakes + text],
-        env={"POOL": pool, "PATH": os.environ["PATH"]},
+        env={"POOL": pool, "HERE": "10.0.0.2", "FIRST": "10.0.0.1", "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
     )

@@ -43,9 +43,31 @@ def test_services_share_no_gpu_and_no_port(of):
     devices = [one["deploy"]["resources"]["reservations"]["devices"][0] for one in services.values()]
     gpus = [gpu for each in devices for gpu in each["device_ids"]]
     assert sorted(gpus) == sorted(str(gpu) for gpu in range(of.gpus))
-    assert len({one["ports"][0] for one in services.values()}) == of.replicas
+    if of.apart:  # all in the host's network, where they also find each other's caches
+        assert all(one["network_mode"] == "host" and "ports" not in one for one in services.values())
+        words = [" ".join(one["command"]) for one in services.values()]
+        ports = {line.split("--port ")[1].split()[0] for line in words}
+        assert len(ports) == of.replicas
+        sides = {one["environment"]["VLLM_NIXL_SIDE_CHANNEL_PORT"] for one in services.values()}
+        assert len(sides) == of.replicas
+    else:
+        assert len({one["ports"][0] for one in services.values()}) == of.replicas
     gated = catalog.model(of.model).access == "gated"
-    assert all(("environment" in one) == gated for one in services.values())
+    assert all((packaged.TOKEN in one.get("environment", {})) == gated for one in services.values())
+
+
+@pytest.mark.parametrize("of", CASES, ids=str)
+@pytest.mark.parametrize("program", ["vllm", "sglang"])
+def test_a_container_answers_to_more_than_itself(program, of):
+    """SGLang answers at 127.0.0.1 alone unless told otherwise (arg_groups/fields/serving.py:65 of 0.5.23),
+    and vLLM offers caches at localhost (envs.py:1721 of 0.33): in a container nobody would reach either."""
+    for one in list(yaml.safe_load_all(packaged.packaged(of, program, "kubernetes")))[::2]:
+        (container,) = one["spec"]["template"]["spec"]["containers"]
+        words = " ".join(container.get("args", []) + container.get("command", []))
+        assert ("--host 0.0.0.0" in words) == (program == "sglang")
+        hosts = [each for each in container.get("env", []) if each["name"] == "VLLM_NIXL_SIDE_CHANNEL_HOST"]
+        assert len(hosts) == (program == "vllm" and of.apart)
+        assert all(each["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP" for each in hosts)
 
 
 @pytest.mark.parametrize("of", CASES, ids=str)

@@ -123,3 +123,15 @@ def test_two_layouts_tie_while_their_bands_overlap():
     assert bands.tie() == entry["p90"] / entry["p10"] > 1.0
     slower = bands.tie() * 0.999
     assert slower * entry["p10"] < 1.0 * entry["p90"]
+
+
+def test_a_tie_is_shown_as_one_and_the_simplest_comes_first():
+    """No difference is asked for that the estimate cannot see: rows within its band of the fastest say tie,
+    and the one to take stands above them."""
+    plan = engine.plan("llama3-70b", "h100-sxm", engine.Job(1024, 8192), 512)
+    shown = [search.with_ties(row, plan.tied) for row in plan.rows()]
+    ties = [row["lost_by"] == "tie" for row in shown]
+    assert plan.tied > 1 and ties == [row["slower_by"] <= bands.tie() - 1.0 for row in plan.rows()]
+    assert all(row["lost_by"] != "tie" for row in (search.with_ties(row, 1) for row in plan.rows()))
+    text = " ".join(str(plan).split())
+    assert text.index("The simplest of their layouts") < text.index("no order is meant")
