@@ -41,8 +41,8 @@ class Mixer:
     starts = 2.0  # … and for a whole sequence
     # over a whole sequence: the share of fused attention's rate that its products reach; how many times what
     # has to be moved is moved, by kernels that hand on their results through memory (0: products and memory
-    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed, and
-    # if so whether its backward pass was, too
+    # overlap); the backward pass over the forward (0: as for fused attention); whether a kernel was timed,
+    # and if so whether its backward pass was, too
     reached = 0.4
     passes = 0.0
     backward = 0.0

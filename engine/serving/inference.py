@@ -442,7 +442,7 @@ def require_servable(model: Model, at: Machine, serving: Serving) -> None:
             f"tp must divide the {model.heads} attention heads, got {serving.tp}; nearest legal: "
             + " and ".join(map(str, near))
         )
-    if at.wires.torus.axes > 0 and model.kv_heads == 1 and 1 < serving.tp and 1 < serving.batch:
+    if at.wires.torus.axes > 0 and model.kv_heads == 1 and serving.tp > 1 and serving.batch > 1:
         raise ValueError(
             f"tp must be 1 for {model.name} on {at.gpu.name}, got {serving.tp}: TPUs that share a model with "
             "one key head split its cache over the batch, and cut or gather its weights in two dimensions, "
