@@ -225,7 +225,7 @@ class ValidationScatter(Widget):
                 **place,
             ),
             p.scatter("x", height, source=sources["points"], **looks, **place),
-            p.text(0, "y" if wide else "over", text="name", source=lanes, **fig.TEXT),
+            p.text(0, "y" if wide else "over", text="name", source=lanes, **fig.TEXT, **fig.ON_PANEL),
             p.text(1, "y" if wide else "over", text="met", source=lanes, text_align="right", **fig.LABEL),
             p.text("end", HEADS, text="head", source=band, text_align="right", **fig.BOLD),
             p.text("x", "y", text="name", source=names, text_align="center", **fig.LABEL, **place),

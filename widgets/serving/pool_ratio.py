@@ -300,13 +300,6 @@ class PoolRatio(Widget):
             "response: all the replica's cards, a narrower cache, or sharing."
         )
 
-    @regime()
-    def nobody_decodes(self):
-        return self.prefillers > self.replicas - 1.0, (
-            f"Of {show(self.replicas, 'count')} replicas one must decode, so "
-            f"{show(self.replicas - 1.0, 'count')} prefill here, not {show(self.prefillers, 'count')}."
-        )
-
     def summary(self):
         here, most = self.chosen(self.split().goodput_per_s), self.best_goodput()
         is_best = here >= 0.999 * most

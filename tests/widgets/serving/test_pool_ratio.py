@@ -67,6 +67,6 @@ def test_a_split_says_what_bounds_it():
 def test_more_that_prefill_than_there_are_is_said():
     """Once a typed 20 of 16 stayed 20, and the figure drew 15 without a word."""
     page = Reader(PoolRatio).shown(prefillers="20", replicas="16")
-    said = page["regimes"]["nobody_decodes"]
-    assert said["met"] and "15 prefill here, not 20" in said["text"]
-    assert not Reader(PoolRatio).shown(prefillers="15", replicas="16")["regimes"]["nobody_decodes"]["met"]
+    said = page["regimes"]["cut"]
+    assert said["met"] and "15 prefill, not 20" in said["text"]
+    assert not Reader(PoolRatio).shown(prefillers="15", replicas="16")["regimes"]["cut"]["met"]
