@@ -284,6 +284,7 @@ def layer(
     Where a model's experts work on a latent, tokens are projected to it before they are sent, and back once
     they have returned: two dense products, and narrower rows on the wires."""
     check.positive(tokens=tokens, imbalance=imbalance)
+    check.non_negative(spare=spare)
     net, gated = machine.net, 1.0 * model.gated
     per_node = in_a_node(ep, net)
     sent = copies(model.top_k, model.experts, ep, per_node, node_limit, once)
