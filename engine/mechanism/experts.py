@@ -321,6 +321,7 @@ def held_bytes(model: models.Model, ep: Real, bytes_per_param: Real = 2.0, spare
     """The weights of the experts that one expert rank holds, over all layers: the reason to spread them.
     ``spare`` are its places for copies, in each layer."""
     check.whole(ep=ep)
+    check.non_negative(spare=spare)
     return (
         models.moe_layers(model)
         * (model.experts / ep + spare)
