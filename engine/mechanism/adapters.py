@@ -279,6 +279,7 @@ def trained_parameters(model: Any, adapter: Adapter) -> Real:
 def frozen_bytes(params: Real, model: Any, adapter: Adapter) -> Real:
     """Bytes of a model of so many parameters, all of them frozen: its layers' matrices in the base's format,
     everything else in that of the rest."""
+    check.positive(params=params)
     matrices = models.routed_parameters(model)
     for count, (kind, mlp, _) in models.blocks(model):
         beside = mlp.shared if models.is_routed(mlp) else mlp

@@ -284,6 +284,7 @@ def layer(
     Where a model's experts work on a latent, tokens are projected to it before they are sent, and back once
     they have returned: two dense products, and narrower rows on the wires."""
     check.positive(tokens=tokens, imbalance=imbalance)
+    check.non_negative(spare=spare)
     net, gated = machine.net, 1.0 * model.gated
     per_node = in_a_node(ep, net)
     sent = copies(model.top_k, model.experts, ep, per_node, node_limit, once)
@@ -320,6 +321,7 @@ def held_bytes(model: models.Model, ep: Real, bytes_per_param: Real = 2.0, spare
     """The weights of the experts that one expert rank holds, over all layers: the reason to spread them.
     ``spare`` are its places for copies, in each layer."""
     check.whole(ep=ep)
+    check.non_negative(spare=spare)
     return (
         models.moe_layers(model)
         * (model.experts / ep + spare)

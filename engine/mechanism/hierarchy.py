@@ -18,6 +18,7 @@ from engine.catalog import files
 from engine.catalog.hardware import Gpu, Link, Node
 from engine.mechanism import start_ups
 
+SHORTEST_S = 1e-9  # of a product: one pass through a tensor core takes longer, whatever the bytes
 LEVELS = ("registers", "smem", "l2", "hbm", "link", "host", "network", "storage")
 VALUE_BYTES = 2.0  # bf16
 

@@ -87,7 +87,7 @@ SAYS = {
         ),
         "a single 400 Gb/s card": lambda home, now: number(now, "layer_time") > number(home, "layer_time"),
         "Sixteen ranks in an NVL72 rack": lambda home, now: (
-            sending_s(now, 16) < 1.2 * sending_s(now, 8) and number(now, "efficient") < 50
+            number(now, "efficient") < 50 and sending_s(now, 16) < 1.2 * sending_s(now, 8)
         ),
         "model thin": lambda home, now: 45 < number(now, "efficient") < 55,
     },

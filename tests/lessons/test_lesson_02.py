@@ -35,7 +35,6 @@ BY_HAND = {
     "2**20 / 2**16": "16",
     "27.37e-6 / 19.54e-6": "1.4×",
     "tree_s(buffer=64e3, ranks=1024": "56.6 µs",  # 20 · 2.7 µs + 2.6 µs
-    "nodes_ring_s(buffer=2**16, ranks=1024)": "2.04 ms",  # 2 · (896 · 0.757 + 127 · 2.7 µs)
     "nodes_ring_s(buffer=0, ranks=32) | µs": "58.6 µs",  # 2 · (28 · 0.757 + 3 · 2.7 µs)
     "calls * (nodes_ring_s": "10.3 ms",  # 162 · (58.6 + 4.8 µs)
     'collectives.least_total_bytes("all_reduce", ranks=8, buffer_bytes=64 * 4)': "3,584 B",
@@ -44,7 +43,6 @@ BY_HAND = {
     "bus(buffer=2**34": "480 GB/s",  # 274 · 1.75
     "ring_link_bytes(gradient, ranks=32)": "31.1 GB",
     "walls.allreduce_s(params, ranks=32, wire_bytes_per_s=dgx_wire)": "77.8 ms",
-    "2 * 24 * gradient": "15.4 s",  # 48 · 16.06 / 50
     'collectives.least_total_bytes("all_reduce", ranks=8, buffer_bytes=1e9)': "14 GB",
     "algorithm_bandwidth(2**33": "480 GB/s",  # 8.59 GB / 17.9 ms
     "in_one | ms": "15.6 ms",

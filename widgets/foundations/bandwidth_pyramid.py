@@ -176,7 +176,10 @@ class BandwidthPyramid(Widget):
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Matmul of these bytes")
     def product(self):
-        return show(self.matmul_s(), "seconds")
+        """Its time, as far down as a number means anything."""
+        least = hierarchy.SHORTEST_S
+        short = f"under {show(least, 'seconds')}"
+        return choose(self.matmul_s() < least, short, show(self.matmul_s(), "seconds"))
 
     @readout("Over NVLink", rest=True)
     def over_link(self):
@@ -247,7 +250,7 @@ class BandwidthPyramid(Widget):
             ),
         )
         return (
-            f"On {self.chip.name}, a product of {show(self.matmul_s(), 'seconds')} hides "
+            f"On {self.chip.name}, a product of {self.product()} hides "
             f"{show(self.payload, 'bytes')} {over} ({self.time_of(LINK)} and {self.time_of(NETWORK)})."
         )
 

@@ -286,7 +286,7 @@ class MemoryStack(Widget):
         for width, words in (("wide", "words"), ("narrow", "short")):
             fig.only(width, p.text(0, COUNTED, text=words, source=sources["price"], **strip, **fig.BOLD))
         ceilings = {"text_align": "right", "x_offset": -4} | fig.LABEL | fig.still_height(p)
-        p.text(LABELS_END, UNDER, text=["HBM as sold"], **ceilings)
+        p.text(LABELS_END, UNDER, text=["HBM"], **ceilings)
 
 
 MemoryStack.serve_as(__name__)

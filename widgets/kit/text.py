@@ -108,13 +108,13 @@ def counted(count: Real, one: str, many: str) -> Words:
 
 def sold(size: Real) -> Words:
     """A GPU's HBM as its data sheet gives it, the limit in calculations by hand (lesson 01)."""
-    return f"{show(size, 'bytes')} as sold"
+    return show(size, "bytes")
 
 
 def usable(size: Real, of: Real | None = None) -> Words:
     """The bytes of a GPU's HBM that software can fill, beside the bytes ``of`` which the GPU is sold. A card
     that is sold "with 40 GB" has 40 GiB, so 42.2 GB on it are no error."""
-    return f"{show(size, 'bytes')} usable" + ("" if of is None else f", {sold(of)}")
+    return f"{show(size, 'bytes')} usable" + ("" if of is None else f" (sold as {sold(of)})")
 
 
 def phrase(template: str, **texts: Words) -> Words:

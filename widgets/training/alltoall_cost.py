@@ -341,9 +341,6 @@ class AlltoallCost(Widget):
             **fixed,
         )
         p.segment("x", FLOOR, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
-        named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
-        for width, height in (("wide", 0.76), ("narrow", 0.66)):  # on a phone below the last bar's words
-            fig.only(width, p.text("x", height, **named, **fixed, **fig.LABEL | fig.OVER_LINES))
         p.segment(-0.005, 0, 1.005, 0, line_color=color["axis"])
         p.quad(
             left="work_left",
@@ -357,6 +354,12 @@ class AlltoallCost(Widget):
         wires = {"left": "left", "right": "right", "source": bars}
         p.quad(bottom="bottom", top="top", **wires, fill_color=hue, line_color=None)
         p.segment("left", "dispatch", "right", "dispatch", source=bars, line_color=color["panel"])
+        named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
+        for width, height in (
+            ("wide", 0.76),
+            ("narrow", 0.66),
+        ):  # over the bars; on a phone below the last bar's words
+            fig.only(width, p.text("x", height, **named, **fixed, **fig.LABEL | fig.OVER_LINES))
         weights, floor = sources["weights"], {"y": HELD_TITLE, **fixed}
         for width, title, layer in (("wide", "title", "layer"), ("narrow", "short", "layer_short")):
             fig.only(
