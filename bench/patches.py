@@ -74,6 +74,7 @@ def main(slugs: list[str]) -> None:
     ways = {"all": [], "none": names}
     ways |= {f"without {name}": [name] for name in names}
     ways |= {f"{name} alone": [each for each in names if each != name] for name in names}
+    ways |= {"all, again": [], "none, again": names}  # how far the machine itself has moved meanwhile
     with servers.static() as (home, _), sync_playwright() as playwright:
         chromium = playwright.chromium
         path = browsers.find(chromium.executable_path)

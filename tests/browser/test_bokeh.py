@@ -23,6 +23,7 @@ PAGE = (ROOT / "docs" / "bokeh.md").read_text(encoding="utf-8")
 DRAFTS = ROOT / "docs" / "bokeh"
 HUNK = re.compile(r"^@@ -(\d+),\d+ \+\d+,\d+ @@\n((?:[ +-].*\n)+)", re.MULTILINE)
 LINE = re.compile(r"^  (\w+): \{ patch: \w+, needs: \{ (.+) \} \},$", re.MULTILINE)
+OWN = re.compile(r"\b_[a-z]\w+")  # members that are private, as those are that a draft adds
 QUOTED = re.compile(r'"([^"]+)"')
 CONSTANT = re.compile(r"^const ([A-Z]+) = \[(.+)\];$", re.MULTILINE)
 SHORT = {name: QUOTED.findall(items) for name, items in CONSTANT.findall(SKIP)}
@@ -103,7 +104,12 @@ def test_each_patch_has_a_draft_that_fits_the_pinned_bokeh_and_no_other_has_one(
         assert drafted(name) != drafted()
         [place] = set(re.findall(r"^--- a/bokehjs/src/lib/(\S+)\.ts$", draft, re.MULTILINE))
         assert f"/* {place}.js */" in "\n".join(IN_LINES)
-        [row] = re.findall(rf"^\| \[`{name}`\]\(bokeh/{name}\.diff\) \|.*$", PAGE, re.MULTILINE)
+        typed = (DRAFTS / "typescript" / f"{name}.ed").read_text(encoding="utf-8")
+        lines = {kind: [line[1:] for line in draft.splitlines() if line[0] in kind] for kind in ("+", " -")}
+        new, old = (set(OWN.findall("\n".join(each))) for each in lines.values())
+        assert new - old <= set(OWN.findall(typed)) and typed.endswith("\n.\nw\n")
+        both = rf"\[`{name}`\]\(bokeh/{name}\.diff\) \[TypeScript\]\(bokeh/typescript/{name}\.ed\)"
+        [row] = re.findall(rf"^\| {both} \|.*$", PAGE, re.MULTILINE)
         assert all(cell.strip() for cell in row.strip("|").split("|")), row
 
 

@@ -4,10 +4,13 @@ systems are stand-ins that write down what they are told."""
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from base64 import b64encode
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -246,6 +249,52 @@ def test_a_system_of_scorm_12_is_told_the_same_in_its_own_words(browser, package
     assert interactions(page.evaluate("calls"))[0]["id"].startswith("prediction.three_walls.")
     assert faults == []
     context.close()
+
+
+# Of a weekly run (.github/workflows/every.yml), which fetches the library: a folder with its built scripts
+AGAIN = os.environ.get("SCORM_AGAIN")
+PLAYER = """<!doctype html><title>scorm-again</title><link rel="icon" href="data:,"><script src="%(script)s"></script><script>
+  const api = new %(kind)s({ autocommit: false, logLevel: 5 }), asked = [], refused = [];
+  window.%(name)s = new Proxy(api, { get: (of, key) => typeof of[key] !== "function" ? of[key] : (...given) => {
+    const said = of[key](...given);
+    if (key.endsWith("SetValue")) asked.push(given);
+    if (key.endsWith("SetValue") && String(said) !== "true") refused.push([...given, String(of[key.replace("SetValue", "GetLastError")]())]);
+    return said;
+  } });
+</script><iframe src="%(lesson)s/index.html" style="width: 1200px; height: 800px"></iframe>"""
+KEPT = """() => {
+  const { cmi } = api, { raw } = (cmi.core ?? cmi).score;
+  return [asked, refused, cmi.interactions.childArray.map(({ _result }) => _result), raw];
+}"""
+PLAYERS = {
+    package.SCORM: ("scorm2004.min.js", "Scorm2004API", "API_1484_11"),
+    package.SCORM_12: ("scorm12.min.js", "Scorm12API", "API"),
+}
+
+
+@pytest.mark.skipif(not AGAIN, reason="SCORM_AGAIN names no folder with scorm-again's scripts")
+@pytest.mark.parametrize("name", PLAYERS)
+def test_scorm_again_refuses_nothing_and_keeps_the_marks(browser, site, name, tmp_path):
+    """A learner's lesson in an open implementation of the standards, and what that has kept afterwards."""
+    for path, contents in package.packages(site)[name].items():
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(contents)
+    script, kind, given = PLAYERS[name]
+    shutil.copy(Path(AGAIN, script), tmp_path)
+    player = PLAYER % {"script": script, "kind": kind, "name": given, "lesson": LESSON}
+    (tmp_path / "player.html").write_text(player, encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    with running(partial(Quiet, directory=str(tmp_path))) as server:
+        page.goto(f"http://127.0.0.1:{server.server_port}/player.html")
+        learn(page.frame(url=f"**/{LESSON}/index.html"))
+        page.wait_for_function("asked.some(([, value]) => value === 'completed')")
+        asked, refused, told, score = page.evaluate(KEPT)
+    context.close()
+    assert len(asked) > 20 and refused == []
+    assert told[:2] == ["correct", "correct"] and told[2] != told[3] == "correct" and len(told) == 4
+    assert 0 < float(score) <= 100
 
 
 def test_another_learner_at_the_same_browser_begins_with_nothing(visit, packages):

@@ -1,8 +1,10 @@
 """The packages for a learning system, read as such a system does: the lists of files are complete and
 correct, each lesson is a unit, and only pages in a package report results."""
 
+import os
 import re
 import xml.etree.ElementTree as etree
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -118,3 +120,37 @@ def test_a_package_of_the_same_course_is_the_same(packages, tmp_path):
     for name in ("one.zip", "two.zip"):
         package.write(tmp_path / name, files)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+# Of a weekly run (.github/workflows/every.yml), which fetches the schemas: ADL's with its sample of a system,
+# AICC's with the specification of cmi5. No schema of SCORM 1.2 is among them.
+SCHEMAS = os.environ.get("SCHEMAS")
+IMPORTS = {
+    "http://www.w3.org/XML/1998/namespace": "xml",
+    manifests.SCORM_2004.spaces["xmlns"]: "imscp_v1p1",
+    manifests.SCORM_2004.spaces["xmlns:adlcp"]: "adlcp_v1p3",
+    manifests.SCORM_2004.spaces["xmlns:imsss"]: "imsss_v1p0",
+}
+
+
+@pytest.mark.skipif(not SCHEMAS, reason="SCHEMAS names no folder with the published schemas")
+@pytest.mark.parametrize("name", [package.SCORM, package.CMI5])
+def test_a_package_is_valid_by_the_published_schema(packages, name, tmp_path):
+    from lxml import etree as lxml
+
+    if name == package.CMI5:
+        schema, written = Path(SCHEMAS, "CourseStructure.xsd"), packages[name]["cmi5.xml"]
+    else:
+        lines = [
+            f'<xs:import namespace="{space}" schemaLocation="{SCHEMAS}/{file}.xsd"/>'
+            for space, file in IMPORTS.items()
+        ]
+        schema, written = tmp_path / "all.xsd", packages[name]["imsmanifest.xml"]
+        schema.write_text(
+            f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{"".join(lines)}</xs:schema>'
+        )
+    checks = lxml.XMLSchema(lxml.parse(str(schema)))
+    assert checks.validate(lxml.fromstring(written)), checks.error_log
+    root = lxml.fromstring(written)
+    root[0].tag = "{urn:nobody}other"
+    assert not checks.validate(root)  # it does look
