@@ -208,6 +208,10 @@ class Framework(Protocol):
         """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
 
+    def buckets_bytes(self, launch: Launch, gradients_bytes: float) -> float:
+        """What gradients are copied into to be summed over ranks, and stays, on each GPU."""
+        return 0.0
+
     def hosted_bytes(self, launch: Launch) -> float:
         """What training keeps in the host's memory for each GPU. Leaves out the programs themselves."""
         return hosted.plain_bytes(launch)

@@ -527,6 +527,13 @@ class HuggingFace(Framework):
         """A DeepSpeed JSON and TrainingArguments."""
         return deepspeed.written(what, words) + training_arguments(what, words) + peft.written(what.adapter)
 
+    def buckets_bytes(self, launch: Launch, gradients_bytes: float) -> float:
+        """Gradients are copied into the buckets of DistributedDataParallel, which stay: as large as all
+        gradients, unless these are views of them (``gradient_as_bucket_view``, which neither the Trainer nor
+        Accelerate sets)."""
+        at = launch.layout
+        return gradients_bytes if at and not at.zero and at.dp * at.cp > 1 else 0.0
+
     def hosted_bytes(self, launch: Launch) -> float:
         """DeepSpeed's buffers, pinned where it is told so; or what FSDP moves."""
         given = {one.name: one.value for one in launch.settings}

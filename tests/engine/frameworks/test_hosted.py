@@ -81,3 +81,15 @@ def test_the_page_takes_it_among_what_is_one_s_own():
     files = [list(pair) for pair in launched(True, optimizer="cpu", param="cpu").items()]
     assert fit_page.answer(files, "h100-sxm", 0, {"host_bytes": 1e11}, ())["verdict"] == "does not fit"
     assert fit_page.answer(files, "h100-sxm", 0, {"host_bytes": 1e12}, ())["fits"]
+
+
+def test_gradients_are_held_twice_without_a_sharded_state():
+    """DistributedDataParallel copies gradients of 2 bytes into buckets; one GPU has none, and ZeRO shards
+    them."""
+    params = 8030261248
+    many = engine.check_launch({"run.sh": LINE.replace(" --deepspeed ds.json", "")}, "h200")
+    assert many.parts["buckets"] == many.parts["gradients"] == pytest.approx(2 * params)
+    one = LINE.replace(" --deepspeed ds.json", "").replace("num_gpus=8", "num_gpus=1")
+    assert "buckets" not in engine.check_launch({"run.sh": one}, "h200").parts
+    assert "buckets" not in engine.check_launch(launched(), "h200").parts
+    assert many.total_bytes == pytest.approx(sum(many.parts.values()))
