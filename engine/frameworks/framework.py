@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from engine.frameworks import hosted
+from engine.frameworks import host_memory
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
@@ -214,7 +214,7 @@ class Framework(Protocol):
 
     def hosted_bytes(self, launch: Launch) -> float:
         """What training keeps in the host's memory for each GPU. Leaves out the programs themselves."""
-        return hosted.plain_bytes(launch)
+        return host_memory.plain_bytes(launch)
 
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """A server with what its program makes of the GPU where nobody says otherwise."""

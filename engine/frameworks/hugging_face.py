@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.frameworks import deepspeed, hosted, peft
+from engine.frameworks import deepspeed, host_memory, peft
 from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
@@ -538,9 +538,9 @@ class HuggingFace(Framework):
         """DeepSpeed's buffers, pinned where it is told so; or what FSDP moves."""
         given = {one.name: one.value for one in launch.settings}
         if not any(name in given for name in ("zero", "deepspeed_file")):
-            return hosted.plain_bytes(launch)
+            return host_memory.plain_bytes(launch)
         pins = [given.get(name) is True for name in ("pins_optimizer", "pins_parameters")]
-        return hosted.deepspeed_bytes(launch, pins[0], pins[1])
+        return host_memory.deepspeed_bytes(launch, pins[0], pins[1])
 
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back, on each GPU.
@@ -562,7 +562,7 @@ class HuggingFace(Framework):
         )
         copied = speed and state.gradient_bytes < 4
         if speed and launch.layout.zero > 2:
-            params = min(params, hosted.SUB_GROUP)
+            params = min(params, host_memory.SUB_GROUP)
         return params * (state.variance_bytes * int(roots) + 4.0 * int(copied))
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import engine
-from engine.frameworks import hosted
+from engine.frameworks import host_memory
 from engine.launch import fit_page, verdict
 from engine.mechanism import offload
 
@@ -58,7 +58,7 @@ def test_pinned_buffers_are_larger():
 def test_parts_of_matrices_are_pinned_one_by_one():
     """A Llama 3.1 8B on one GPU: 32 layers of two matrices of 2^24 weights, two of 2^22 and three of
     58,720,256 (128 MiB each), and two ends of 525,336,576 (1 GiB)."""
-    found = hosted.parts_bytes(engine.model("llama3.1-8b"), 1.0)
+    found = host_memory.parts_bytes(engine.model("llama3.1-8b"), 1.0)
     assert found == 32 * (2 * 2**25 + 2 * 2**23 + 3 * 2**27) + 2 * 2**30
 
 
