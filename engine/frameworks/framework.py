@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from engine.frameworks import hosted
+from engine.frameworks import host_memory
 from engine.frameworks.known_models import named
 from engine.frameworks.settings import Draft, Entry, Field, Setting
 from engine.frameworks.writing import Words
@@ -208,9 +208,13 @@ class Framework(Protocol):
         """What the optimizer's step takes and gives back on each GPU, beside its state."""
         return 0.0
 
+    def buckets_bytes(self, launch: Launch, gradients_bytes: float) -> float:
+        """What gradients are copied into to be summed over ranks, and stays, on each GPU."""
+        return 0.0
+
     def hosted_bytes(self, launch: Launch) -> float:
         """What training keeps in the host's memory for each GPU. Leaves out the programs themselves."""
-        return hosted.plain_bytes(launch)
+        return host_memory.plain_bytes(launch)
 
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """A server with what its program makes of the GPU where nobody says otherwise."""

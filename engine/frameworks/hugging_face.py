@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.frameworks import deepspeed, hosted, peft
+from engine.frameworks import deepspeed, host_memory, peft
 from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
 from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
@@ -527,13 +527,20 @@ class HuggingFace(Framework):
         """A DeepSpeed JSON and TrainingArguments."""
         return deepspeed.written(what, words) + training_arguments(what, words) + peft.written(what.adapter)
 
+    def buckets_bytes(self, launch: Launch, gradients_bytes: float) -> float:
+        """Gradients are copied into the buckets of DistributedDataParallel, which stay: as large as all
+        gradients, unless these are views of them (``gradient_as_bucket_view``, which neither the Trainer nor
+        Accelerate sets)."""
+        at = launch.layout
+        return gradients_bytes if at and not at.zero and at.dp * at.cp > 1 else 0.0
+
     def hosted_bytes(self, launch: Launch) -> float:
         """DeepSpeed's buffers, pinned where it is told so; or what FSDP moves."""
         given = {one.name: one.value for one in launch.settings}
         if not any(name in given for name in ("zero", "deepspeed_file")):
-            return hosted.plain_bytes(launch)
+            return host_memory.plain_bytes(launch)
         pins = [given.get(name) is True for name in ("pins_optimizer", "pins_parameters")]
-        return hosted.deepspeed_bytes(launch, pins[0], pins[1])
+        return host_memory.deepspeed_bytes(launch, pins[0], pins[1])
 
     def passing_bytes(self, launch: Launch, optimizer_bytes: float) -> float:
         """What the optimizer's step takes and gives back, on each GPU.
@@ -555,7 +562,7 @@ class HuggingFace(Framework):
         )
         copied = speed and state.gradient_bytes < 4
         if speed and launch.layout.zero > 2:
-            params = min(params, hosted.SUB_GROUP)
+            params = min(params, host_memory.SUB_GROUP)
         return params * (state.variance_bytes * int(roots) + 4.0 * int(copied))
 
 

@@ -375,6 +375,10 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     if passing > held["activations"]:  # which are gone by then
         held["adam_step"] = passing - held["activations"]
         total = total + held["adam_step"]
+    buckets = frameworks()[launch.framework].buckets_bytes(launch, float(held["gradients"]))
+    if buckets:
+        held["buckets"] = buckets
+        total = total + buckets
     over = report.hosted_bytes > report.host_bytes > 0.0
     if over and len(said) > len(launch.assumed):  # only what is assumed of the host is too little
         known = Ignored("host's memory", "", "", 0, HOST)

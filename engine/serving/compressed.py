@@ -53,7 +53,7 @@ def behind(tokens: int, step: int, needed: int, block: int) -> int:
 
 def compresses(model: Model) -> bool:
     """Whether some layers keep entries that stand for several tokens."""
-    return any(getattr(kind, "ratio", 0) for _, (kind, _, _) in models.blocks(model))
+    return any(getattr(parts[0], "ratio", 0) for _, parts in models.blocks(model))
 
 
 def aligned(size: float) -> float:
@@ -67,7 +67,8 @@ def blocks(model: Model, pp: float) -> EntryBlocks:
     states: dict[
         int, tuple[int, float]
     ] = {}  # by stretches: the tokens that are needed, and bytes of a block
-    for count, (kind, _, _) in models.blocks(model):
+    for count, parts in models.blocks(model):
+        kind = parts[0]
         width = float(kind.head_dim) + TURNED + SCALES  # in 8 bits, but for what is turned
         windows = windows + float(count) * aligned(WINDOW_BLOCK * width)
         window = max(window, int(kind.window))

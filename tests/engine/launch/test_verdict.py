@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine import catalog
-from engine.frameworks import hugging_face, settings
+from engine.frameworks import host_memory, hugging_face, settings
 from engine.launch import shown, verdict
 from engine.mechanism import memory
 from tests.cases import in_one_test
@@ -513,7 +513,7 @@ def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
     assert [change.what for change in report.changes] == ["optimizer adamw_torch_fused"]
     assert report.changes[0].mends and report.best is None
     saved = report.changes[0].saved_bytes
-    assert 0 < saved <= 4.0 * hugging_face.SUB_GROUP  # another moment may be the fullest then
+    assert 0 < saved <= 4.0 * host_memory.SUB_GROUP  # another moment may be the fullest then
     assert "then it fits, saves " in "\n".join(shown.lines(report))
     smaller = engine.check_launch(LLAMA_FACTORY, "rtx3090", 4)
     assert smaller.changes and shown.NO_EDIT in shown.lines(smaller)
@@ -589,7 +589,7 @@ def test_an_override_of_the_recipe_s_model_changes_the_model():
 @pytest.mark.parametrize("optimizer", ["adamw_torch_fused", "adafactor", "adamw_8bit"])
 def test_an_optimizer_that_takes_no_roots_is_not_exchanged(optimizer):
     report = engine.check_launch(f"{LLAMA_FACTORY}optim: {optimizer}\n", "rtx3090", 8)
-    assert report.fits and [change.what for change in report.changes] == ["micro_batch 2"]
+    assert report.fits and not any("optimizer" in change.what for change in report.changes)
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "schedule_free_sgd_new", "apollo"])

@@ -1,7 +1,7 @@
 // What is said of a launch, as elements of the page.
 const GIB = 2 ** 30;
 const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
-const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", graphs: "graphs", cache: "cache", reference: "reference model", reward: "reward model", critic: "critic", rollout: "engine that writes", gathered: "weights gathered for it", adapters: "adapters" };
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", buckets: "buckets of gradients", overhead: "framework's own", framework: "framework's own", graphs: "graphs", cache: "cache", reference: "reference model", reward: "reward model", critic: "critic", rollout: "engine that writes", gathered: "weights gathered for it", adapters: "adapters" };
 
 export function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);

@@ -162,8 +162,16 @@ ON_HOST = "tune run full_finetune_single_device --config llama3_2/3B_full_single
 def test_the_page_says_what_python_says_of_programs_and_of_what_is_on_the_host(tmp_path, site):
     asked = {"gpu": "h100-sxm", "gpus": 1, "own": {}}
     jobs = {name: asked | {"files": [["a", text]]} for name, text in (("p", PROGRAM), ("h", ON_HOST))}
-    program, on_host = held(jobs, tmp_path, site)
+    moved = '{"device": "cpu", "pin_memory": true}'
+    sharded = (
+        f'{{"zero_optimization": {{"stage": 3, "offload_optimizer": {moved}, "offload_param": {moved}}}}}'
+    )
+    run = "deepspeed --num_gpus=8 t.py --model_name_or_path meta-llama/Llama-3.1-8B --bf16 True --deepspeed d.json"
+    offloads = asked | {"gpus": 8, "files": [["r.sh", run], ["d.json", sharded]]}
+    jobs |= {"o": offloads, "s": offloads | {"own": {"host_bytes": 1e11}}}
+    program, on_host, usual, small = held(jobs, tmp_path, site)
     assert program["verdict"] == on_host["verdict"] == "fits" and program["faults"]
+    assert usual["hosted_bytes"] == small["hosted_bytes"] > 1e11 and small["verdict"] == "does not fit"
 
 
 def test_the_page_says_what_python_says_of_bad_input(tmp_path, site):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import engine
-from engine.frameworks import hosted
+from engine.frameworks import host_memory
 from engine.launch import fit_page, verdict
 from engine.mechanism import offload
 
@@ -58,7 +58,7 @@ def test_pinned_buffers_are_larger():
 def test_parts_of_matrices_are_pinned_one_by_one():
     """A Llama 3.1 8B on one GPU: 32 layers of two matrices of 2^24 weights, two of 2^22 and three of
     58,720,256 (128 MiB each), and two ends of 525,336,576 (1 GiB)."""
-    found = hosted.parts_bytes(engine.model("llama3.1-8b"), 1.0)
+    found = host_memory.parts_bytes(engine.model("llama3.1-8b"), 1.0)
     assert found == 32 * (2 * 2**25 + 2 * 2**23 + 3 * 2**27) + 2 * 2**30
 
 
@@ -81,3 +81,15 @@ def test_the_page_takes_it_among_what_is_one_s_own():
     files = [list(pair) for pair in launched(True, optimizer="cpu", param="cpu").items()]
     assert fit_page.answer(files, "h100-sxm", 0, {"host_bytes": 1e11}, ())["verdict"] == "does not fit"
     assert fit_page.answer(files, "h100-sxm", 0, {"host_bytes": 1e12}, ())["fits"]
+
+
+def test_gradients_are_held_twice_without_a_sharded_state():
+    """DistributedDataParallel copies gradients of 2 bytes into buckets; one GPU has none, and ZeRO shards
+    them."""
+    params = 8030261248
+    many = engine.check_launch({"run.sh": LINE.replace(" --deepspeed ds.json", "")}, "h200")
+    assert many.parts["buckets"] == many.parts["gradients"] == pytest.approx(2 * params)
+    one = LINE.replace(" --deepspeed ds.json", "").replace("num_gpus=8", "num_gpus=1")
+    assert "buckets" not in engine.check_launch({"run.sh": one}, "h200").parts
+    assert "buckets" not in engine.check_launch(launched(), "h200").parts
+    assert many.total_bytes == pytest.approx(sum(many.parts.values()))
