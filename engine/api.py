@@ -234,9 +234,10 @@ def profile(runs: str | Path | Sequence[dict]) -> OwnRuns:
 
     >>> line = "tune run --nproc_per_node 8 full_finetune_distributed "
     >>> line += "--config llama3_1/8B_full"
-    >>> measured = [0.9, 0.92]
-    >>> runs = [engine.calibrate(line, gpu="h100-sxm", step_s=s).entry() for s in measured]
+    >>> one = engine.calibrate(line, gpu="h100-sxm", step_s=0.90)
+    >>> two = engine.calibrate(line, gpu="h100-sxm", step_s=0.92)
     >>> before = engine.check_launch(line, gpu="h100-sxm").estimate
+    >>> runs = [one.entry(), two.entry()]
     >>> after = engine.profile(runs).of(before)
     >>> before.step_s, before.band_s
     >>> after.step_s, after.band_s

@@ -135,8 +135,8 @@ KINDS = (
 # family of bands.toml -> why its run is among those that are missed most, as far as that is known
 UNKNOWN = "unknown"
 WHY = {
-    "ML.ENERGY qwen3-8b": "unknown: timed for another task, the same server and batch are met to 2 %",
-    "ML.ENERGY llama3.1-8b": "unknown: up to 64 requests, and on an H100 always, it is met to 12 %",
+    "ML.ENERGY qwen3-8b": "unknown; 25 to 31 ms at every batch, so no kernel, no clock; perhaps a busy host",
+    "ML.ENERGY llama3.1-8b": "unknown; up to 64 requests, and on an H100 always, it is met to 12 %",
     "Bridge gpt-oss-120b": "in part: its source calls the attention of this release slow",
     "Bridge qwen3-30b-a3b": "its source calls this release a regression (Megatron-Bridge, issue 1998)",
     "GB200 recipes, MoE": "in part: the first recipe for a new chip, whose attention was not fused",

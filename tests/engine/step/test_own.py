@@ -127,3 +127,13 @@ def test_an_own_gpu_is_as_fast_as_its_figures_say_whoever_makes_the_machine():
 def test_an_own_gpu_says_which_one_it_is_like():
     with pytest.raises(ValueError, match="the key of a GPU of the catalogue that it is like, got 'mine'"):
         Machine.of(replace(catalog.gpu("h100-sxm"), key="mine"))
+
+
+def test_a_machine_may_name_the_kind_of_its_nic():
+    """EFA's start-ups in place of InfiniBand's; the rate stays what it was said to be."""
+    plain, cloud = Machine.of("h100-sxm"), Machine.of("h100-sxm", nic="efa-100")
+    assert cloud.wires.network.long_s == catalog.link("efa-100").full_s == 55e-6
+    assert cloud.wires.nic_bytes_per_s == plain.wires.nic_bytes_per_s
+    assert cloud.wires.box == plain.wires.box
+    with pytest.raises(ValueError, match="efa-100"):
+        Machine.of("h100-sxm", nic="efa-1000")
