@@ -241,7 +241,7 @@ def run_deploy(args: Namespace) -> Result:
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
     pause_s = ANY_S if args.pause_s is None else args.pause_s
-    drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
+    drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s, args.falls),)
     with Bar("Searching"):
         found = api.deploy(
             _model(args),

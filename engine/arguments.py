@@ -276,6 +276,9 @@ def _add_load(parser):
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
     parser.add_argument("--accepted", type=float, default=0.7, help="how often a draft is kept (0.7)")
+    parser.add_argument(
+        "--falls", type=float, default=1.0, help="by which factor less often each further draft is kept (1)"
+    )
     parser.add_argument("--draft-s", type=_SECONDS, default=0.0, help="seconds of drafting in each step (0)")
     parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
