@@ -72,7 +72,7 @@ class Found(NamedTuple):
     turns: int  # that were counted
 
 
-class Replica:
+class ReplicaCaches:
     """The caches of one replica: for each tier, the tokens of each session, that used longest ago first."""
 
     def __init__(self, tiers: tuple[Tier, ...], system: int) -> None:
@@ -134,7 +134,7 @@ def run(
         raise ValueError(
             f"turns must be at least 1 and tiers at least one, got {of.turns:g} and {len(tiers)}"
         )
-    places = [Replica(tiers, of.system) for _ in range(replicas)]
+    places = [ReplicaCaches(tiers, of.system) for _ in range(replicas)]
     on_device = tiers[0].tokens >= of.system
     begins, found, waits, prompts, counted = count // 3, [0.0 for _ in tiers], 0.0, 0.0, 0
     for nth, (session, turn, chance) in enumerate(_turns(of, count, seed)):
