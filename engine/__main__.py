@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from engine import api, catalog, puzzles
-from engine.arguments import by_flag, layout_flags, one_line, parser, refused
+from engine.arguments import BELOW, by_flag, layout_flags, one_line, parser, refused
 from engine.base import check, printing, units
 from engine.base.bar import Bar
 from engine.catalog import entries, models
@@ -40,9 +40,10 @@ from engine.launch import cluster_profile, over_a_step, packaged, planned, shown
 from engine.launch.verdict import CLOSE, FITS, ILLEGAL, STATUSES, TOO_LARGE, UNKNOWN
 from engine.mechanism.seeing import Pictures
 from engine.puzzles import puzzle_files
-from engine.serving.deployment import Limits, Load
+from engine.serving.deployment import Deployments, Limits, Load, agents
 from engine.serving.deployment.load import ANY_S
 from engine.serving.drafts import Drafts
+from engine.serving.sessions import Sessions
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine
@@ -242,7 +243,11 @@ def run_deploy(args: Namespace) -> Result:
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
     pause_s = ANY_S if args.pause_s is None else args.pause_s
-    drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
+    drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s, args.falls),)
+    if args.turns is not None:
+        return _deployed(
+            args, *_agents(args, at, Limits(args.ttft_s, args.tpot_s, args.share, pause_s), drafts)
+        )
     with Bar("Searching"):
         found = api.deploy(
             _model(args),
@@ -257,13 +262,55 @@ def run_deploy(args: Namespace) -> Result:
             dollars_per_gpu_hour=args.price,
             top=args.top,
         )
+    return _deployed(args, found)
+
+
+def _agents(
+    args: Namespace, at: Machine, limits: Limits, drafts: tuple[Drafts, ...]
+) -> tuple[Deployments, dict[str, Any]]:
+    """The deployments for sessions, and what the caches of the cheapest hold."""
+    sessions = Sessions(
+        *(args.per_s, args.turns, args.prompt, args.system, args.added, args.output, args.tool_s),
+        args.ttft_s + args.output * args.tpot_s,
+    )
+    tiers = []
+    for name in BELOW:
+        held, per_s = getattr(args, f"{name}_bytes"), getattr(args, f"{name}_bytes_per_s")
+        tiers += [agents.Below(name, held, per_s)] if held else []
+    with Bar("Searching"):
+        found = agents.deploy(
+            api.model(args.model) if not args.model_file else catalog.model_from_file(args.model_file),
+            at,
+            sessions,
+            limits,
+            tuple(tiers),
+            args.route,
+            gpus=args.gpus,
+            formats=args.formats,
+            caches=args.caches,
+            pools=not args.one_pool,
+            drafts=drafts,
+            dollars_per_gpu_hour=args.price,
+            top=args.top,
+        )
+    held = found.held
+    told = {"prompt_tokens": found.load.prompt, "held_share": held.share, "held_at_most": sessions.most}
+    return found.found, told | {
+        "held_on": held.by_tier,
+        "fetched_s": held.fetched_s,
+        "device_tokens": found.device_tokens,
+    }
+
+
+def _deployed(args: Namespace, found: Deployments, more: dict[str, Any] | None = None) -> Result:
+    """Deployments, and with ``--export`` the commands that start one of them."""
     if not args.export:
-        return of(found)
+        return of(found, more, below=[more] if more else [])
     rows = [found.best, *found.runners_up]
     if not 1 <= args.row <= len(rows):
         raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
     written = packaged.packaged(rows[args.row - 1], args.export, args.form, args.checkpoint or "")
-    return of(found, {"commands": written})._replace(script=written)
+    return of(found, {"commands": written} | (more or {}))._replace(script=written)
 
 
 def _texts(paths: list[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from engine.mechanism.memory import MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment.finder import CACHES, FORMATS
+from engine.serving.sessions import ROUTES
 from engine.step.layout import PRECISIONS
 
 LONGEST_MESSAGE = 1000  # characters
@@ -82,6 +83,10 @@ EXAMPLES_OF = {
     "deploy": (
         "--model llama3.1-8b --gpu H100 --per-s 8 --ttft-s 1 --tpot-s 50ms",
         "--model llama3.1-8b --gpu H100 --per-s 8 --ttft-s 1 --tpot-s 50ms --export vllm --form compose",
+        (
+            "--model llama3.1-8b --gpu H100 --per-s 1 --prompt 2k --turns 10 --system 8k --added 1k "
+            "--ttft-s 2 --tpot-s 40ms --formats fp8 --host-bytes 200GB --host-bytes-per-s 20GB/s"
+        ),
     ),
     "check": ("train.sh ds.json --gpu 4090", "serve.sh --gpu H100"),
     "calibrate": ("train.sh --gpu H100 --gpus 64 --step-s 12.5",),
@@ -152,6 +157,7 @@ EXAMPLES = {
 
 
 _SECONDS = Quantity("s")
+BELOW = {"host": "the host's memory", "disk": "the host's disks"}  # tiers of caches under the device
 
 
 def near_flag(word: str, known: Sequence[str]) -> str:
@@ -242,6 +248,35 @@ def _add_profile(parser):
     )
 
 
+def _add_sessions(parser):
+    """What makes of requests the turns of sessions."""
+    some = parser.add_argument_group("agents: requests that are turns of sessions")
+    some.add_argument(
+        "--turns",
+        type=float,
+        help="turns of a session on average. Then --per-s counts sessions, --prompt is what one begins with, "
+        "and --prefix-share is a result",
+    )
+    some.add_argument("--system", type=length, default=0, help="tokens that all sessions begin with (0)")
+    some.add_argument("--added", type=length, default=512, help="tokens that come with each turn (512)")
+    some.add_argument(
+        "--tool-s", type=_SECONDS, default=5.0, help="from an answer to the next turn, on average (5)"
+    )
+    some.add_argument(
+        "--route",
+        choices=ROUTES,
+        default=ROUTES[0],
+        help="a turn goes to its session's replica, or to any (session)",
+    )
+    for name, what in BELOW.items():
+        some.add_argument(
+            f"--{name}-bytes", type=Quantity("B"), default=0.0, help=f"for caches in {what} of each GPU (0)"
+        )
+        some.add_argument(
+            f"--{name}-bytes-per-s", type=Quantity("B/s"), default=0.0, help=f"from {what} to a GPU (0)"
+        )
+
+
 def _add_load(parser):
     parser.add_argument("--per-s", type=float, required=True, help="requests a second")
     parser.add_argument("--prompt", type=length, default=1024, help="median tokens of a prompt (1024)")
@@ -253,6 +288,7 @@ def _add_load(parser):
     parser.add_argument(
         "--prefix-share", type=float, default=0.0, help="of each prompt, what a prefix cache holds (0)"
     )
+    _add_sessions(parser)
     parser.add_argument("--ttft-s", type=_SECONDS, required=True, help="limit for a first token, in seconds")
     parser.add_argument(
         "--tpot-s", type=_SECONDS, required=True, help="limit from one token to the next, in seconds"
@@ -280,6 +316,9 @@ def _add_load(parser):
     parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
     parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
     parser.add_argument("--accepted", type=float, default=0.7, help="how often a draft is kept (0.7)")
+    parser.add_argument(
+        "--falls", type=float, default=1.0, help="by which factor less often each further draft is kept (1)"
+    )
     parser.add_argument("--draft-s", type=_SECONDS, default=0.0, help="seconds of drafting in each step (0)")
     parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")

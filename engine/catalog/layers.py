@@ -8,6 +8,7 @@ then one too."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -370,6 +371,9 @@ class LayerGroup:
     first: int = 0  # the place in the model of the first of them
 
 
-def divisors(n: Real) -> list[int]:
-    """The whole numbers that divide a whole number."""
-    return [d for d in range(1, int(n) + 1) if n % d == 0]
+def divisors(number: Real) -> list[int]:
+    """All divisors of a whole number, ascending; above 10¹⁰ only those that are at most 100,000 or whose
+    cofactor is."""
+    whole = int(number)
+    small = [d for d in range(1, min(math.isqrt(whole), 100_000) + 1) if whole % d == 0]
+    return sorted({*small, *(whole // d for d in small)})

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine import catalog
 from engine.base import check
+from engine.catalog.models import divisors
 from engine.frameworks import run_by_some
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, RECOMPUTE
 from engine.step import search
 from engine.step.constraints import Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, machine, require_legal
 from engine.step.layout import written as written
-from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, divisors, leaves_a_chunk_empty
+from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_a_chunk_empty
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model

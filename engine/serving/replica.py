@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine.catalog.models import Model
+from engine.catalog.models import Model, divisors
 from engine.step.layout import Machine
-from engine.step.legality import divisors
 
 STAGES = (2, 4)
 NODES = (1, 2, 4, 8, 16)  # numbers of nodes over which experts may be spread

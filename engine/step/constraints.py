@@ -151,6 +151,11 @@ def runs(able: Ability, model: Model, a: Any, has_schedule: Truth) -> Truth:
     return can
 
 
+def on_one_stage(can: Truth, a: Any, uncut: Real) -> Truth:
+    """What is left of what a framework can run where it cannot cut the model into stages (``uncut`` is 1)."""
+    return can & ((uncut < 1) | (a.pp < 2.0))
+
+
 MOST_LEFT = 0.5  # of the memory, that may stay free
 
 
@@ -243,8 +248,7 @@ class Constraints:
         some = False
         for able in self.having(model):
             has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
-            can = runs(able, model, a, has)
-            some = some | (can & (a.pp < 2.0) if model.key in able.whole else can)
+            some = some | on_one_stage(runs(able, model, a, has), a, float(model.key in able.whole))
         return kept & some
 
     def allows(self, model: Model, layout: Any, job: Job | None = None) -> bool:
@@ -374,7 +378,7 @@ def is_run(limits: AxisLimits, model: Model, a: Axes, schedules: Sequence[Real])
     number."""
     every = [runs(able, model, a, has > 0) for able, has in zip(limits.able, schedules, strict=True)]
     if limits.whole:
-        every = [can & ((uncut < 1) | (a.pp < 2.0)) for can, uncut in zip(every, limits.whole, strict=True)]
+        every = [on_one_stage(can, a, uncut) for can, uncut in zip(every, limits.whole, strict=True)]
     if not every:
         return a.tp > 0.0
     some = every[0]

@@ -17,7 +17,7 @@ from engine.base.types import Real
 from engine.calibration import DEFAULT, bands, known
 from engine.catalog import models
 from engine.catalog.hardware import Gpu, Link
-from engine.catalog.models import Model
+from engine.catalog.models import Model, divisors
 from engine.catalog.recipes import Recipe
 from engine.mechanism import adapters, compute, flops, memory, offload, seeing
 from engine.mechanism.interconnect import Wires, wires
@@ -27,7 +27,7 @@ from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
 from engine.mechanism.scaled_chip import scaled_chip
 from engine.mechanism.shape import shape
 from engine.step import legality
-from engine.step.legality import Facts, divisors
+from engine.step.legality import Facts
 from engine.step.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
 from engine.step.training_job import Job, whole
 

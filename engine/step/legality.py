@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.base import check, ops
 from engine.catalog import models
+from engine.catalog.models import divisors
 from engine.mechanism import memory
 from engine.mechanism.pipeline import StageLayers, least_micro_batches
 
@@ -401,12 +402,6 @@ def require_ends(layers: int, pp: int, first: int, last: int) -> None:
 
 
 # -- error messages ------------------------------------------------------------------------------------------
-def divisors(number: int) -> list[int]:
-    """All divisors, ascending; above 10¹⁰ only those that are at most 100,000 or whose cofactor is."""
-    small = [d for d in range(1, min(math.isqrt(number), 100_000) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
-
-
 def must(name: str, value: int, why: str, legal: Iterable[int]) -> str:
     """An error message with the legal values on both sides of the requested one."""
     legal = list(legal)

@@ -245,6 +245,17 @@ def test_deploy_says_what_the_api_says(capsys):
     assert len(result["runners_up"]) == 1 and "commands" not in result
 
 
+def test_deploy_takes_agents_sessions_whose_hit_rate_is_a_result(capsys):
+    """10 turns come to 10 requests for each session; what the caches hold is said by tier, at most all but
+    what is new."""
+    line = "deploy --model llama3.1-8b --gpu H100 --per-s 1 --prompt 2k --turns 10 --system 8k --added 1k "
+    line += "--ttft-s 2 --tpot-s 40ms --formats fp8 --one-pool --host-bytes 200GB --host-bytes-per-s 20GB/s"
+    found = answer(line, capsys)
+    assert found["held_share"] == pytest.approx(sum(found["held_on"].values()))
+    assert 0.5 < found["held_share"] <= found["held_at_most"] + 0.01 and found["fetched_s"] >= 0.0
+    assert set(found["held_on"]) == {"device", "host"} and found["device_tokens"] > 0
+
+
 def test_deploy_writes_the_commands_of_a_row(capsys):
     status, out, err = call(f"{DEPLOY} --export sglang --row 2 --one-pool --formats fp8", capsys)
     assert status == 0 and "The cheapest, and the cheapest of other kinds:" in err  # what is no script

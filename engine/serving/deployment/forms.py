@@ -27,7 +27,7 @@ from engine.serving.deployment.columns import (
     Tried,
 )
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.drafts import Drafts, tokens_per_verification
+from engine.serving.drafts import Drafts, tokens_of_a_round
 
 
 def asked(load: Load, limits: Limits, most_running: float) -> Asked:
@@ -49,7 +49,7 @@ def asked(load: Load, limits: Limits, most_running: float) -> Asked:
 
 def tokens_a_step(drafts: Drafts) -> float:
     """The tokens that a step with drafts yields, on average."""
-    return float(tokens_per_verification(drafts.accepted, drafts.drafted))
+    return tokens_of_a_round(drafts.accepted, drafts.drafted, drafts.falls)
 
 
 class Forms:

@@ -12,6 +12,7 @@ import pytest
 import engine
 from engine import catalog
 from engine.calibration import bands
+from engine.frameworks import torchtitan
 from engine.frameworks.registry import abilities
 from engine.step import cases, cloud, page_search, planner, search
 from engine.step.cases import Layouts
@@ -310,7 +311,7 @@ def written(widget, framework: str) -> dict[str, str]:
 def starts(widget, name: str, text: str) -> list[str]:
     """Why a file would not start the winner: what it cannot say, what its program refuses, what comes back
     otherwise. Empty if nothing."""
-    wrong = LOST.findall(text)
+    wrong = LOST.findall(text.replace(torchtitan.HEAD, ""))  # which says for which release it is
     own = widget.model.own > 0
     if name == "torchtitan" and own:  # a model of one's own has no flavor there, so there is nothing to read
         return wrong
