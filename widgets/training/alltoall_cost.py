@@ -198,6 +198,16 @@ class AlltoallCost(Widget):
         fits = self.there() & (self.held_by(RANKS) <= self.machine.gpu.hbm_bytes)
         return np.min(np.where(fits, RANKS, NEVER))
 
+    def fed_by_more(self):
+        """Whether the experts' products reach more of the peak on twice the ranks."""
+        twice = np.minimum(2.0 * self.ranks(), np.minimum(self.model.experts, RANKS[-1]))
+        fullest = self.fullest(fig.doublings(twice))
+        time_s = self.layer(twice).experts_s
+        reached = experts.layer_share_of_peak(
+            self.model, self.tokens, self.machine, self.fp8, fullest, time_s
+        )
+        return (twice > self.ranks()) & (reached > self.efficiency())
+
     def efficiency(self):
         return experts.layer_share_of_peak(
             self.model, self.tokens, self.machine, self.fp8, self.fullest_here(), self.here().experts_s
@@ -458,9 +468,7 @@ class AlltoallCost(Widget):
     @regime()
     def starved(self):
         more = choose(
-            self.model.experts > self.ranks(),
-            ", or more expert ranks, so that each expert sees those of more GPUs",
-            "",
+            self.fed_by_more(), ", or more expert ranks, so that each expert sees those of more GPUs", ""
         )
         return self.efficiency() < 0.2, (
             f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, "

@@ -63,15 +63,22 @@ def test_too_often_and_just_right():
 
 def test_a_name_stands_in_its_band_or_nowhere():
     names = shown()["parts"]["names"]
-    assert [str(name) for name in names["name"]] == ["useful", "writing", "done again", ""]
-    assert [str(name) for name in shown(gpus=400_000)["parts"]["names"]["name"]][3] == "coming back"
+    assert [str(name) for name in names["wide"]] == ["useful", "writing", "done again", ""]
+    assert [str(name) for name in shown(gpus=400_000)["parts"]["names"]["wide"]][3] == "coming back"
     for texts in ({}, {"gpus": 400_000}, {"gpus": 8}):
         parts = shown(**texts)["parts"]
         bands = [parts["bands"][name] for name in ("useful", "writing", "again")]
         tops = np.stack([np.zeros(121), *bands, np.ones(121)])
         for band, (at, y) in enumerate(zip(parts["names"]["x"], parts["names"]["y"])):
             low, high = (np.interp(np.log(at), np.log(INTERVALS), tops[edge]) for edge in (band, band + 1))
-            assert low - 1e-3 <= y <= high + 1e-3, parts["names"]["name"][band]
+            assert low - 1e-3 <= y <= high + 1e-3, parts["names"]["wide"][band]
+
+
+def test_a_name_makes_room_for_the_words_beside_a_line():
+    """With four hours to come back the bands are low, and on a phone the best interval's words reach into the
+    one that is spent writing."""
+    names = shown(restart_s=4 * 3600)["parts"]["names"]
+    assert str(names["wide"][1]) == "writing" and str(names["narrow"][1]) == ""
 
 
 def test_the_dots_are_the_published_runs():
