@@ -311,7 +311,8 @@ def _bring_sheets(_: Any, root: UIElement) -> None:
     takes the model itself, whose sheets then are at Panel's own host; so they are written into that, too."""
     if pn.config.inline:
         for each in root.select({"type": UIElement}):
-            patch_inline_stylesheets(each)
+            if isinstance(each, UIElement):
+                patch_inline_stylesheets(each)
 
 
 def _takes(grows: int, pixels: int) -> dict[str, str]:
