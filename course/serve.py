@@ -145,7 +145,7 @@ class Files(SimpleHTTPRequestHandler):
     extensions_map = SimpleHTTPRequestHandler.extensions_map | TYPES  # type: ignore[assignment]
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as http.server calls it
         """Say nothing."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:

@@ -9,7 +9,10 @@ from engine.base.edition import DISTRIBUTION
 # extra of the package (pyproject.toml) -> the modules that its libraries, and those that they build on, bring
 WIDGETS = ("panel", "bokeh", "param")
 MKDOCS = ("mkdocs", "material", "markdown", "markupsafe", "jinja2", "pygments", "pymdownx", "yaml")
-NEEDED = {"widgets": WIDGETS, "build": (*WIDGETS, *MKDOCS, "latex2mathml", "nbformat", "brython")}
+NEEDED = {
+    "widgets": WIDGETS,
+    "build": (*WIDGETS, *MKDOCS, "latex2mathml", "nbformat", "hatchling", "brython"),
+}
 
 
 class Missing(ImportError):

@@ -311,7 +311,7 @@ def _bring_sheets(_: Any, root: UIElement) -> None:
     takes the model itself, whose sheets then are at Panel's own host; so they are written into that, too."""
     if pn.config.inline:
         for each in root.select({"type": UIElement}):
-            if isinstance(each, UIElement):  # as asked for, which only the type checker does not know
+            if isinstance(each, UIElement):
                 patch_inline_stylesheets(each)
 
 
