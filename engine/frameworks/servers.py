@@ -237,7 +237,7 @@ class ServerCommand(Framework):
         weights = bytes_of_a_weight(shape, formats) if stored is None and formats else stored
         named_so = stored_precision(d.given("model") or "")
         online = stored == "fp8" and named_so is None and "fp8" not in shape.stored
-        for name in ("exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
+        for name in ("exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep", "expert_kernels"):
             d.given(name)
         tp, dp, replicas = self.spread(d, shape, tp, replicas)
         if shape.heads % tp:

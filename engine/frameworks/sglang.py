@@ -53,6 +53,7 @@ FIELDS = {
     "ep": Field("ep"),
     "moe-a2a-backend": Field("exchange", TEXT),
     "deepep-mode": Field("exchange_mode", TEXT),
+    "moe-runner-backend": Field("expert_kernels", TEXT),
     "enable-two-batch-overlap": Field("halves", FLAG),
     "disable-cuda-graph": Field("eager", FLAG),
     "enable-torch-compile": Field("compiled", FLAG),
@@ -174,6 +175,10 @@ class Sglang(ServerCommand):
                 self.flag("exchange_mode", "normal" if pool.role == READS else "low_latency"),
                 self.flag("halves"),
             ]
+        if (
+            spread and of.weights == "bf16"
+        ):  # no other kernel takes DeepEP's tokens in 16 bits (ep_moe/layer.py)
+            flags.append(self.flag("expert_kernels", "deep_gemm"))
         requests = of.largest_batch
         if spread and pool.role != READS:
             requests = min(requests, MOST_SENT)
