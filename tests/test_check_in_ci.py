@@ -6,13 +6,13 @@ import subprocess
 import sys
 import threading
 import tomllib
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import yaml
 
 import engine.__main__ as command
+from engine import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 ACTION = yaml.safe_load((ROOT / "deploy" / "check" / "action.yml").read_text("utf-8"))
@@ -24,16 +24,7 @@ TOO_LARGE = "vllm serve meta-llama/Llama-3.1-70B\n"
 def test_watching_answers_again_when_a_file_is_saved(tmp_path, capsys):
     file = tmp_path / "serve.sh"
     file.write_text(TOO_LARGE, "utf-8")
-    args = Namespace(
-        command="check",
-        files=[str(file)],
-        gpu="h100-sxm",
-        gpu_file=None,
-        gpus=None,
-        profile=None,
-        json=False,
-        watch=True,
-    )
+    args = arguments.parser("").parse_args(["check", str(file), "--gpu", "h100-sxm", "--watch"])
     later = threading.Timer(1.0, lambda: file.write_text(FITS, "utf-8"))
     later.start()
     assert command.watched(args, "system-ml check", rounds=2) == 0

@@ -73,9 +73,8 @@ def asked(function, count):
     def why(found, at):
         """Words for a wrong sum."""
         if found is None:
-            return (
-                f"Element {at} belongs to program {at // BLOCK}. Do its offsets begin at program_id * BLOCK?"
-            )
+            whose = f"Element {at} belongs to program {at // BLOCK}."
+            return f"{whose} Do its offsets begin at program_id * BLOCK, and does its mask let them through?"
         return f"x[{at}] is {x.numbers[at]:g} and y[{at}] is {y.numbers[at]:g}."
 
     require(z, wanted, [x, y, z], programs, 1e-6, why)

@@ -105,7 +105,7 @@ def asked(function, case):
             return "This is not a number: exp of a large number is inf, and inf / inf is nan. Take the row's maximum off first."
         if shift and found == 0:
             return "exp of a large negative number is 0. Take the row's maximum off first."
-        return "Are maximum and sum those of this row alone?"
+        return "Are maximum and sum those of this row alone, without the lanes beyond its end?"
 
     require(y, wanted, [x, y], rows, 1e-5, why)
     return [x, y]

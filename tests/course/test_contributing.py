@@ -83,3 +83,12 @@ def test_the_linter_has_nothing_to_say(guide, place):
         words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", place, "-"]
         done = subprocess.run(words, cwd=ROOT, input=skeleton(*guide), capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_widget_does_not_take_over_the_links_where_it_is_put():
+    """A link in a sentence sets the next figure of its section, unless it names one."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [(lesson, heading)] = re.findall(r"Put this into `(.*?)`, before `(.*?)`:", guide)
+    before, _, _ = (ROOT / lesson).read_text(encoding="utf-8").partition(f"\n{heading}\n")
+    section = before.rpartition("\n## ")[2]
+    assert "``` widget" in section and '(figure "' not in section

@@ -92,7 +92,10 @@ NEXT = [
     "That was the last of the four.",
 ]
 KEEN = [
-    "Whenever a backward can run, run it: it frees room, and the stages above wait for it.",
+    (
+        "Fill the pipe first: stage 1 takes forwards until it has no room. From then on take what can start "
+        "soonest, and of two the backward: it frees room, and the stages above wait for it."
+    ),
     "Send four micro-batches through a chunk, then go on with the next one.",
     "A W fills a wait. Where an I can run, it goes first.",
     "Stay with a chunk while it has passes to run, and gather where the stage would wait anyway.",
