@@ -89,6 +89,7 @@ def limits(tile: Tile, group: int) -> dict[str, float]:
 
 # what L2 would let a kernel do that computes one number of C in each program
 single_numbers = tiling.intensity(tile(block_m=1, block_n=1)) * h100.l2_bytes_per_s
+# a rung of which nobody knows the limits
 unknown = dict.fromkeys(("l2_s", "latency_s", "hbm_s", "arithmetic_s", "total_s"))
 # the rungs of the ladder: what each is, its limits, and whether anybody timed it for this lesson
 rungs = [

@@ -68,6 +68,7 @@ from engine import catalog
 from engine.base import units
 from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
+from engine.executed.spare_experts import copies
 from engine.mechanism import memory, mesh, pipeline, placement, reliability
 from engine.one_gpu.memory_timeline import GROUPS, of_steps, on_gpu
 from tests import machine
@@ -762,7 +763,7 @@ def test_one_spare_place_on_each_gpu_makes_a_server_even():
     rows = spare_experts.loads()
     for _, spare in spare_experts.WAYS:
         assert sum(spare_experts.of_gpus(spare)) == pytest.approx(sum(rows))  # no choice is dropped
-        assert sum(spare_experts.copied(spare)) == spare_experts.EXPERTS + spare
+        assert sum(copies(rows, spare)) == spare_experts.EXPERTS + spare
     assert spare_experts.fullest(0) > 1.5 > 1.05 > spare_experts.fullest(spare_experts.GPUS)
 
 

@@ -25,6 +25,7 @@ ALLOWED = {
     "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
     "api.py restart_s": "the same",
     "__main__.py PATIENCE_S": "how long a command waits for a pipe",
+    "mechanism/hierarchy.py SHORTEST_S": "below which no product is drawn, whatever its bytes",
     "frameworks/vllm.py PCIE_BYTES_PER_S": "up to which a link between cards counts as PCIe",
     # the job of sixteen ranks in which a reader looks for a fault; how long things take there is not asked
     "executed/incident.py START_S": "the latency of its collectives",
