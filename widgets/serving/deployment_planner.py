@@ -11,8 +11,8 @@ from engine.serving.deployment import choice
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
+from widgets.kit.drawing import cells, panels
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import panels
 from widgets.kit.drawing.panels import Panel, Place
 from widgets.kit.drawing.ranking import in_order
 from widgets.kit.guide import Light, Step
@@ -353,12 +353,10 @@ class DeploymentPlanner(Widget):
     def boxes(self):
         """The gaps between GPUs, wider ones between replicas."""
         y, gpus, _, unit, reads = self.rows()
-        number = np.arange(1.0, SPLIT)[None, :]
-        front, back = (np.expand_dims(self.in_row(x), 1) for x in (self.found().front, WRITES))
-        behind = number - np.expand_dims(reads, 1)
-        apart = np.where(behind <= 0, np.remainder(number, front), np.remainder(behind, back)) == 0
+        front, back = (self.in_row(x) for x in (self.found().front, WRITES))
+        number, apart, inside = cells.in_pools(gpus, reads, front, back, SPLIT)
         longest = np.max(gpus)
-        seen = (number < np.expand_dims(gpus, 1)) & ((longest <= BOXED) | (apart & (longest <= SPLIT)))
+        seen = inside & ((longest <= BOXED) | (apart & (longest <= SPLIT)))
         low, high = (np.repeat(y + side, SPLIT - 1) for side in (-0.24, 0.24))
         return {
             "x": np.ravel(fig.gone_unless(seen, number * unit)),
