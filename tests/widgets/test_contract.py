@@ -428,6 +428,7 @@ LIMITS = {  # what a hatched area is past, in each figure that has one
     "bubble_map": "the HBM",
     "ddp_scaling": "the HBM",
     "decode_latency": "the HBM",
+    "deployment_planner": "a promise that even an idle replica does not keep",
     "goodput": "the time between two failures",
     "layout_exam": "the HBM",
     "layout_missions": "what the mission allows",

@@ -1,7 +1,9 @@
-"""Every deployment of a model for a load, by the speed of a user's answer and the tokens of a GPU: the
-cheapest that keeps both limits, and the next."""
+"""The kinds of deployment of a model for a load, cheapest first: the GPUs of each, and how near it
+comes to each promise."""
 
 import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource
 
 from engine import catalog
 from engine.serving import decoding
@@ -9,7 +11,10 @@ from engine.serving.deployment import choice
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
+from widgets.kit.drawing import cells, panels
 from widgets.kit.drawing import figure as fig
+from widgets.kit.drawing.panels import Panel, Place
+from widgets.kit.drawing.ranking import in_order
 from widgets.kit.guide import Light, Step
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, counted, phrase, select, show
@@ -39,9 +44,17 @@ WEIGHTS = {
 DEGREES = [f"{degree}" for degree in choice.DEGREES]
 WRITES = np.array(choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
 PER_USER = np.array(choice.PER_USER)
-SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
+SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the small picture
+SPEEDS = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0])  # its ticks …
+LEVELS = 10.0 ** np.arange(-1.0, 6.0)  # … and those of its height
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
-DECADES = 2.0  # of the picture's height
+DECADES = 2.0  # of the small picture's height
+KINDS = choice.KINDS
+ROWS = {"wide": (0.36, 0.915), "narrow": (0.29, 0.91)}  # the heights between which the list lies
+FRONT = {"wide": (0.065, 0.235), "narrow": (0.055, 0.183)}  # … and the small picture
+LONGEST = 0.7  # share of its column that the longest bar takes; then come its dollars
+KEPT = 0.75  # share of its axis at which a promise lies
+BOXED, SPLIT = 40, 48  # GPUs of the longest bar up to which each is a box, and up to which each replica is
 BOUNDS = [
     "the first token",
     "the time of a token",
@@ -49,9 +62,41 @@ BOUNDS = [
     "the load itself",
     "the smallest of its kind",
 ]
+MISSING = [
+    "",
+    "no room for the model",
+    "first token late, even idle",
+    "tokens slow, even idle",
+    "not all at once",
+]
+BROKEN = np.array(
+    [[0, 0, 1, 0, 1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], dtype=float
+)  # by promise and by why there is no such deployment: whether the promise is what cannot be kept
 LESS = [f"One less misses {bound}." for bound in BOUNDS[:4]] + ["There is no smaller one of its kind."]
+BIG, LIGHTER = "large dot: what one replica less would miss", "lighter GPUs only read prompts"
 LOAD = ("rate", "prompt", "answer", "spread", "prefix", "model", "gpu", "weights")
 ANY_S = 20.0  # a limit that everything keeps
+
+
+def _panel(name: str, wide: tuple, narrow: tuple, down: tuple[float, float]) -> Panel:
+    """A column of the list, on a wide picture and on a phone, moved down by shares of a row: on a phone a row
+    has its name above its marks."""
+    places = []
+    for across, (low, high), by in zip((wide, narrow), ROWS.values(), down):
+        lower = by * (high - low) / KINDS
+        places.append(Place(across, (low - lower, high - lower)))
+    return Panel(name, *places)
+
+
+BARS = _panel("bars", (0.3, 0.56), (0.0, 0.42), (0.0, 0.2))
+PROMISES = [
+    _panel("first", (0.59, 0.715), (0.45, 0.6), (0.2, 0.2)),
+    _panel("token", (0.735, 0.86), (0.65, 0.8), (0.2, 0.2)),
+    _panel("pause", (0.88, 1.0), (0.85, 1.0), (0.2, 0.2)),
+]
+WHOLE = _panel("rows", (0.0, 1.0), (0.0, 1.0), (0.0, 0.0))
+NAMES = _panel("names", (0.0, 1.0), (0.0, 1.0), (0.0, -0.25))
+SMALL = Panel("front", Place((0.06, 1.0), FRONT["wide"]), Place((0.17, 1.0), FRONT["narrow"]))
 ASKED = ("tpot", "ttft", "pause", "share", *LOAD)
 
 
@@ -158,21 +203,26 @@ class DeploymentPlanner(Widget):
     }
     break_it = "Tighten the limits until no number of these GPUs keeps them."
     lights = {
+        "kinds": Light("the cheapest deployment of each kind, and its GPUs", ("kinds", "readers")),
+        "marks": Light("how near each comes to its promises", ("marks",)),
+        "limit": Light("the promises", ("limit",)),
         "frontier": Light("the most for each GPU at every speed, within the limits", ("frontier",)),
-        "deployments": Light("every deployment that was judged", ("judged",)),
-        "kinds": Light("the cheapest deployment of each kind", ("kinds",)),
-        "limit": Light("the slowest answer that is allowed", ("limit",)),
     }
     tour = (
         Step(
-            "Each dot is a deployment that keeps up with {rate} requests a second. The cheapest within both "
-            "limits takes {gpus}: {split}.",
+            "Each row is the cheapest deployment of its kind that keeps every promise at {rate} requests a "
+            "second. The first row costs least: {gpus}, as {split}.",
             {},
-            "deployments",
+            "kinds",
         ),
-        Step("With one replica less it would miss {binds}. The next best kind is {second}.", {}, "kinds"),
         Step(
-            "At {tpot} a token the slow deployments are out of bounds, and {gpus} are needed: {split}.",
+            "The large dot is the promise that decides: with one replica less, the first row would miss "
+            "{binds}. The next best kind is {second}.",
+            {},
+            "marks",
+        ),
+        Step(
+            "At {tpot} a token some kinds cannot keep the promise, and {gpus} are needed: {split}.",
             {"tpot": 0.02},
             "limit",
         ),
@@ -235,92 +285,201 @@ class DeploymentPlanner(Widget):
     def of_second(self, column):
         return lookup(column, np.maximum(self.found().second, 0.0))
 
-    def split_of(self, one):
-        """A kind's replicas in words, those that prefill first; ``one`` picks it from a column."""
+    def split_of(self, one, say=str.format):
+        """A kind's replicas in words, those that prefill first; ``one`` picks it from a column. For several
+        kinds ``say`` is ``phrase``."""
         found = self.found()
         prefill, decode, front, back = (one(x) for x in (found.prefill, found.decode, found.front, WRITES))
-        reads, writes = show(prefill, "count"), f"{show(decode, 'count')} × TP {show(back, 'count')}"
+        reads, degree = show(prefill, "count"), show(front, "count")
+        writes = say("{n} × TP {d}", n=show(decode, "count"), d=show(back, "count"))
         apart = choose(
-            front == back, f"{reads} + {writes}", f"{reads} × TP {show(front, 'count')} + {writes}"
+            front == back,
+            say("{r} that read + {w}", r=reads, w=writes),
+            say("{r} × TP {d} that read + {w}", r=reads, d=degree, w=writes),
         )
         return choose(prefill > 0, apart, writes)
 
     # -- the picture -----------------------------------------------------------------------------------------
+    @once
+    def order(self):
+        """The kinds, cheapest first, and those that do not exist last. Among equally cheap ones the two that
+        were chosen lead."""
+        found, kind = self.found(), np.arange(float(KINDS))
+        leads = np.where(kind == found.best, 0.5, np.where(kind == found.second, 0.25, 0.0))
+        return in_order(np.where(found.gpus > 0, found.gpus - leads, 1e9))
 
-    @part(*ASKED)
-    def judged(self):
-        """Each way to cut and to batch, once: with as few replicas as keep up. More of them only lower the
-        dot."""
+    def in_row(self, column):
+        """A column of kinds, in the list's order."""
+        return lookup(column, self.order())
+
+    @once
+    def rows(self):
+        """Of each row the middle, the GPUs, whether it exists, a GPU's length, and GPUs that only read."""
         found = self.found()
-        seen = np.where(found.within > 0, 0.55, 0.2)
-        return {"x": found.user, "y": found.per_gpu, "ink": np.where(found.least > 0, seen, 0.0)}
-
-    @part(*ASKED)
-    def frontier(self):
-        return {"x": PER_USER, "y": np.maximum(self.found().frontier, 1e-6)}
+        gpus = self.in_row(found.gpus)
+        y = KINDS - 0.5 - np.arange(float(KINDS))
+        there = gpus > 0
+        unit = LONGEST / np.maximum(np.max(gpus), 1.0)
+        reads = self.in_row(found.prefill) * self.in_row(found.front)
+        return y, gpus, there, unit, reads
 
     @part(*ASKED)
     def kinds(self):
-        found = self.found()
-        there = found.gpus > 0
-        apart = found.prefill > 0
+        """The GPUs of a row that write, or all of them if its replicas do both."""
+        y, gpus, there, unit, reads = self.rows()
+        first = np.where(np.arange(KINDS) == 0, 1.0, 0.0)
         return {
-            "x": np.where(there, found.kind_user, 1e-9),
-            "y": np.where(there, found.kind_gpu, 1e-9),
-            "one": np.where(apart, 0.0, 1.0),
-            "two": np.where(apart, 1.0, 0.0),
+            "left": fig.gone_unless(there, reads * unit),
+            "right": fig.gone_unless(there, gpus * unit),
+            "bottom": y - 0.24,
+            "top": y + 0.24,
+            "first": first,
+        }
+
+    @part(*ASKED)
+    def readers(self):
+        """The GPUs of a row that only read prompts."""
+        y, _, there, unit, reads = self.rows()
+        seen = there & (reads > 0)
+        return {
+            "left": fig.gone_unless(seen, 0.0 * reads),
+            "right": fig.gone_unless(seen, reads * unit),
+            "bottom": y - 0.24,
+            "top": y + 0.24,
+            "first": np.where(np.arange(KINDS) == 0, 1.0, 0.0),
+        }
+
+    @part(*ASKED)
+    def boxes(self):
+        """The gaps between GPUs, wider ones between replicas."""
+        y, gpus, _, unit, reads = self.rows()
+        front, back = (self.in_row(x) for x in (self.found().front, WRITES))
+        number, apart, inside = cells.in_pools(gpus, reads, front, back, SPLIT)
+        longest = np.max(gpus)
+        seen = inside & ((longest <= BOXED) | (apart & (longest <= SPLIT)))
+        low, high = (np.repeat(y + side, SPLIT - 1) for side in (-0.24, 0.24))
+        return {
+            "x": np.ravel(fig.gone_unless(seen, number * unit)),
+            "bottom": low,
+            "top": high,
+            "width": np.ravel(np.where(apart, 3.0, 1.0)),
         }
 
     @hint("kinds")
     def said(self):
         found = self.found()
-        reads, writes, front, back = (
-            show(column, "count") for column in (found.prefill, found.decode, found.front, WRITES)
-        )
+        columns = (found.prefill, found.decode, found.front, WRITES)
+        reads, writes, front, back = (show(self.in_row(column), "count") for column in columns)
         pools = phrase("{r} × TP {f} that read, {w} × TP {b} that write", r=reads, f=front, w=writes, b=back)
-        one = phrase("{w} × TP {b}, chunks of {c}", w=writes, b=back, c=show(found.chunk, "tokens"))
+        chunk = show(self.in_row(found.chunk), "tokens")
+        one = phrase("{w} × TP {b}, chunks of {c}", w=writes, b=back, c=chunk)
         return phrase(
             "{gpus} GPUs: {split}.\n{user} tokens/s for a user, {each} for a GPU. {bound}",
-            gpus=show(found.gpus, "count"),
-            split=choose(found.prefill > 0, pools, one),
-            user=show(found.kind_user, "count"),
-            each=show(found.kind_gpu, "count"),
-            bound=select(found.bound, LESS),
+            gpus=show(self.in_row(found.gpus), "count"),
+            split=choose(self.in_row(found.prefill) > 0, pools, one),
+            user=show(self.in_row(found.kind_user), "count"),
+            each=show(self.in_row(found.kind_gpu), "count"),
+            bound=select(self.in_row(found.bound), LESS),
         )
 
-    def top(self):
-        """Above all dots, whatever the limits."""
-        highest = np.max(np.where(self.found().within >= 0, self.found().per_gpu, 1.0))
-        return fig.fitting_view(highest, VIEWS, headroom=2.0)
+    @part(*ASKED, "price")
+    def named(self):
+        """The words of each row."""
+        y, _, there, unit, _ = self.rows()
+        found, degree = self.found(), show(self.in_row(WRITES), "count")
+        two = self.order() >= KINDS // 2
+        none = choose(two, phrase("two pools, TP {d}", d=degree), phrase("TP {d}", d=degree))
+        name = choose(there, self.split_of(self.in_row, phrase), none)
+        first = np.arange(KINDS) == 0
+        cost = decoding.dollars_per_million(self.price, self.in_row(found.kind_gpu))
+        return {
+            "y": y,
+            "left": 0.0 * y,
+            "right": 0.0 * y + 1.0,
+            "end": np.where(there, self.in_row(found.gpus) * unit, 0.0),
+            "name": name,
+            "cost": choose(there, show(cost, "dollars"), ""),
+            "why": select(self.in_row(found.why), MISSING),
+            "style": choose(first & there, "bold", "normal"),
+            "answer": np.where(first & there, 0.1, 0.0),
+        }
+
+    def free(self):
+        """Whether nothing is promised about a pause."""
+        return self.pause >= ANY_S
+
+    def promised(self):
+        """Each promise, and what each row's deployment keeps of it: by promise and row."""
+        found = self.found()
+        kept = np.stack([self.in_row(x) for x in (found.first_s, found.token_s, found.kind_pause)])
+        there = self.in_row(found.gpus) > 0
+        longest = np.max(np.where(there, kept[2], 0.0))
+        ends = [self.ttft, self.tpot, np.where(self.free(), np.maximum(longest, 1e-3), self.pause)]
+        return kept, np.stack(ends), there
 
     @part(*ASKED)
-    def named(self):
-        """The cheapest, with a ring, and its name above all dots."""
-        x = np.where(self.none(), 1e-9, self.of_best(self.found().kind_user))
-        y = np.where(self.none(), 1e-9, self.of_best(self.found().kind_gpu))
-        gpus = show(self.of_best(self.found().gpus), "count")
-        left = x > 40.0
+    def marks(self):
+        """A dot for each promise and row, a large one where one replica less would miss it."""
+        kept, ends, there = self.promised()
+        bound = self.in_row(self.found().bound)[None, :] == np.arange(3.0)[:, None]
+        seen = there[None, :] & (kept >= 0)
+        y = self.rows()[0]
         return {
-            "x": x,
-            "y": y,
-            "top": fig.decades_below(self.top(), 0.06),
-            "label": choose(self.none(), "", f"{self.split_of(self.of_best)}, {gpus} GPUs"),
-            "short": choose(self.none(), "", f"{gpus} GPUs"),
-            "align": choose(left, "right", "left"),
-            "shift": np.where(left, -6.0, 6.0),
+            "x": np.ravel(fig.gone_unless(seen, kept / ends[:, None] * KEPT)),
+            "y": np.tile(y, 3),
+            "size": np.ravel(np.where(bound, 13.0, 7.0)),
+            "binds": np.ravel(np.where(bound, 1.0, 0.0)),
+            "label": choose(np.ravel(seen), show(np.ravel(kept), "seconds"), ""),
         }
 
-    @part("tpot", *[name for name in ASKED if name != "tpot"], shown=False)
+    @part(*ASKED)
+    def broken(self):
+        """What no deployment of a kind keeps."""
+        why = self.in_row(self.found().why)
+        seen = np.ravel(np.stack([lookup(each, why) for each in BROKEN])) > 0
+        y = np.tile(self.rows()[0], 3)
+        left = fig.gone_unless(seen, 0.0 * y)
+        return {"left": left, "right": fig.right_if(seen, left, 1.0), "bottom": y - 0.2, "top": y + 0.2}
+
+    @part("tpot", "ttft", "pause", shown=False)
     def limit(self):
-        speed = 1.0 / self.tpot
-        late = speed > 60.0
+        free = np.where(self.free(), np.array([0.0, 0.0, 1.0]), np.zeros(3)) > 0
+        limits = show(np.stack([self.ttft, self.tpot, self.pause]), "seconds")
         return {
-            "x": speed,
-            "y": fig.decades_below(self.top(), DECADES - 0.1),  # far below what is cheapest, which has names
-            "label": f"{show(self.tpot, 'seconds')} a token",
-            "align": choose(late, "right", "left"),
-            "shift": np.where(late, -6.0, 6.0),
+            "x": np.where(free, fig.FAR_LEFT, KEPT + np.zeros(3)),
+            "end": np.where(free, fig.FAR_LEFT, np.ones(3)),
+            "at": np.ones(3),
+            "label": choose(free, "any", limits),
         }
+
+    @part(*ASKED)
+    def frontier(self):
+        top = self.top()
+        most = np.clip(self.found().frontier, fig.decades_below(top, DECADES), top)
+        return {"x": np.clip(PER_USER, SLOWEST, FASTEST), "y": most}
+
+    @part(*ASKED)
+    def chosen(self):
+        """The answer, and the slowest that is promised, in the small picture."""
+        found, top = self.found(), self.top()
+        return {
+            "x": np.where(self.none(), 1e-9, self.of_best(found.kind_user)),
+            "y": np.where(self.none(), 1e-9, self.of_best(found.kind_gpu)),
+            "low": fig.decades_below(top, DECADES),
+            "top": top,
+            "slowest": 1.0 / self.tpot,
+        }
+
+    @part(*ASKED)
+    def levels(self):
+        top = self.top()
+        seen = (top >= LEVELS) & (fig.decades_below(top, DECADES) <= LEVELS)
+        return {"y": LEVELS, "label": panels.only(seen, panels.labels(LEVELS, "count"))}
+
+    def top(self):
+        """Above the whole frontier, whatever the limits."""
+        highest = np.max(np.where(self.found().within >= 0, self.found().per_gpu, 1.0))
+        return fig.fitting_view(highest, VIEWS, headroom=1.5)
 
     @measured("deployments", "model", "gpu", "weights", "prompt", "answer")
     def runs(self, of):
@@ -336,7 +495,7 @@ class DeploymentPlanner(Widget):
 
     def ranges(self):
         top = self.top()
-        return {"y": [fig.decades_below(top, DECADES), top]}
+        return {"front_y": [fig.decades_below(top, DECADES), top]}
 
     # -- the words -------------------------------------------------------------------------------------------
     def known(self, words):
@@ -445,64 +604,158 @@ class DeploymentPlanner(Widget):
         )
 
     def figure(self, sources):
-        p = fig.plot(
-            (SLOWEST, FASTEST),
-            (10, 5000),
-            height=440,
-            x_title="tokens a second that each user gets",
-            y_title="tokens/s per GPU; ● one pool, ■ two",
-            x_log=True,
-            y_log=True,
-        )
-        fig.ticks(p.xaxis[0], [2, 5, 10, 20, 50, 100, 200], "count")
-        fig.ticks(p.yaxis[0], [0.1, 1, 10, 100, 1000, 10_000], "count")
-        color, limit = fig.COLOR, sources["limit"]
-        p.quad(
-            left=1e-9,
-            right="x",
-            bottom=1e-9,
-            top=1e9,
-            source=limit,
-            fill_color=color["ink"],
-            fill_alpha=0.05,
-            line_color=None,
-        )
-        dots = {"x": "x", "y": "y", "fill_alpha": "ink", "source": sources["judged"]}
-        p.scatter(size=4, fill_color=color["ink"], line_color=None, **dots)
-        p.step(
-            "x", "y", source=sources["frontier"], mode="before", line_color=color["accent"], line_width=2.5
-        )
-        mark = {
-            "size": 10,
-            "fill_color": color["accent"],
-            "line_color": color["panel"],
-            "source": sources["kinds"],
-        }
-        for marker, alpha in (("circle", "one"), ("square", "two")):
-            p.scatter("x", "y", marker=marker, fill_alpha=alpha, line_alpha=alpha, **mark)
+        p = fig.plot((0, 1), (0, 1), height=500)
+        fig.taller_on_phone(p, 720)
+        fig.bare(p)
+        self.list_of(p, sources)
+        for i, name in enumerate(("first token", "time of a token", "longest pause")):
+            self.promise(p, sources, i, name, ("first", "token", "pause")[i])
+        self.small(p, sources)
+        return p
+
+    def list_of(self, p, sources):
+        """Each row's name, and its GPUs as a bar of dollars."""
+        color, rows, bars = fig.COLOR, NAMES.scales(p, y=(0, KINDS)), BARS.scales(p, y=(0, KINDS))
         named = sources["named"]
-        p.scatter(
-            "x", "y", size=19, fill_color=None, line_color=color["accent"], line_width=2.5, source=named
+        p.hbar(
+            "y",
+            height=0.94,
+            left="left",
+            right="right",
+            source=named,
+            fill_color=color["accent"],
+            fill_alpha="answer",
+            line_color=None,
+            **WHOLE.scales(p, y=(0, KINDS)),
         )
-        p.segment("x", "y", "x", "top", source=named, line_color=color["accent"], line_width=1)
-        words = {"text_align": "align", "x_offset": "shift", "source": named}
-        for width, text in (("wide", "label"), ("narrow", "short")):
-            fig.only(width, p.text("x", "top", text=text, **fig.BOLD | words))
+        for source, alpha in (("readers", 0.45), ("kinds", 0.9)):
+            p.quad(
+                **fig.BOX,
+                source=sources[source],
+                fill_color=fig.either("first", "ink-soft", "accent"),
+                fill_alpha=alpha,
+                line_color=None,
+                **bars,
+            )
         p.segment(
-            "x", 1e-9, "x", 1e9, source=limit, line_color=color["ink"], line_dash=[6, 4], line_width=1.5
+            "x",
+            "bottom",
+            "x",
+            "top",
+            source=sources["boxes"],
+            line_color=color["panel"],
+            line_width="width",
+            **bars,
         )
-        p.text(
+        p.text("left", "y", text="name", source=named, **fig.by_style("style"), **rows)
+        p.text("end", "y", text="cost", x_offset=6, source=named, **fig.by_style("style"), **bars)
+        over = {"source": named, "level": "annotation"} | fig.ON_PANEL | fig.LABEL
+        fig.only(
+            "wide",
+            p.text("left", "y", text="why", source=named, **fig.LABEL, **bars),
+            p.text(0, 0.985, text=value("kind of deployment"), **fig.LABEL),
+            p.text(0.3, 0.985, text=value("GPUs, and dollars for"), **fig.LABEL),
+            p.text(0.3, 0.945, text=value("a million tokens"), **fig.LABEL),
+            p.text(0, 0.325, text=value(f"{BIG}; {LIGHTER}"), **fig.LABEL),
+        )
+        fig.only(
+            "narrow",
+            p.text("right", "y", text="why", text_align="right", **over, **rows),
+            p.text(0, 0.985, text=value("dollars a million"), **fig.LABEL),
+            p.text(0, 0.955, text=value("tokens"), **fig.LABEL),
+            p.text(0, 0.268, text=value(BIG), **fig.LABEL),
+            p.text(0, 0.243, text=value(LIGHTER), **fig.LABEL),
+        )
+
+    def promise(self, p, sources, i, name, short):
+        """The axes of one promise, a short one in each row."""
+        color, place = fig.COLOR, PROMISES[i].scales(p, y=(0, KINDS))
+        of_rows = fig.of_rows(list(range(i * KINDS, (i + 1) * KINDS)))
+        one, limit, marks = fig.of_rows([i]), sources["limit"], sources["marks"]
+        p.quad(
+            left="x",
+            right="end",
+            bottom=0.2,
+            top=KINDS + 0.2,
+            source=limit,
+            view=one,
+            fill_color=color["ink"],
+            fill_alpha=0.06,
+            line_color=None,
+            **place,
+        )
+        p.segment(0, "y", 1, "y", source=marks, view=of_rows, line_color=color["axis"], **place)
+        p.quad(**fig.BOX, source=sources["broken"], view=of_rows, **fig.OVER, **place)
+        edge = {"line_color": color["ink"], "line_dash": [6, 4], "line_width": 1.5}
+        p.segment("x", 0.2, "x", KINDS + 0.2, source=limit, view=one, **edge, **place)
+        p.scatter(
             "x",
             "y",
-            text="label",
-            text_align="align",
-            x_offset="shift",
-            source=limit,
-            **fig.ON_PANEL,
-            **fig.LABEL,
+            size="size",
+            source=marks,
+            view=of_rows,
+            fill_color=fig.either("binds", "ink-soft", "accent"),
+            line_color=color["panel"],
+            **place,
         )
-        fig.measured(p, sources["runs"])
-        return p
+        label = {"text_align": "right", "source": limit, "view": one} | fig.LABEL
+        heads = {"x_range_name": place["x_range_name"]}
+        fig.only(
+            "wide",
+            p.text(0, "y", text="label", y_offset=-15, source=marks, view=of_rows, **fig.LABEL, **place),
+            p.text(0, 0.985, text=value(name), **fig.LABEL, **heads),
+            p.text("at", 0.945, text="label", **label, **heads),
+        )
+        fig.only(
+            "narrow",
+            p.text(0, 0.985, text=value(short), **fig.LABEL, **heads),
+            p.text("at", 0.955, text="label", **label, **heads),
+        )
+
+    def small(self, p, sources):
+        """How much a GPU writes at each speed, within the limits."""
+        color, chosen = fig.COLOR, sources["chosen"]
+        place = SMALL.scales(p, (SLOWEST, FASTEST), (10, 1000), log_x=True, log_y=True)
+        p.quad(
+            left=SLOWEST,
+            right="slowest",
+            bottom="low",
+            top="top",
+            source=chosen,
+            fill_color=color["ink"],
+            fill_alpha=0.06,
+            line_color=None,
+            **place,
+        )
+        p.segment(SLOWEST, "low", FASTEST, "low", source=chosen, line_color=color["axis"], **place)
+        edge = {"line_color": color["ink"], "line_dash": [6, 4], "line_width": 1.5}
+        p.segment("slowest", "low", "slowest", "top", source=chosen, **edge, **place)
+        line = {"line_color": color["accent"], "line_width": 2.5}
+        p.step("x", "y", source=sources["frontier"], mode="before", **line, **place)
+        dot = {"size": 11, "fill_color": color["accent"], "line_color": color["panel"]}
+        p.scatter("x", "y", source=chosen, **dot, **place)
+        p.text(
+            SLOWEST,
+            "y",
+            text="label",
+            x_offset=-6,
+            text_align="right",
+            source=sources["levels"],
+            **fig.LABEL,
+            **place,
+        )
+        ticks = ColumnDataSource({"x": SPEEDS, "label": [f"{each:g}" for each in SPEEDS]})
+        at = {"x_range_name": place["x_range_name"], "text_align": "center", "source": ticks}
+        for width, low, head, words in (
+            ("wide", 0.02, 0.265, "the most tokens/s of a GPU (up) for each tokens/s of a user (across)"),
+            ("narrow", 0.02, 0.208, "tokens/s of a GPU (up), of a user (across)"),
+        ):
+            fig.only(
+                width,
+                p.text("x", low, text="label", **at, **fig.LABEL),
+                p.text(0, head, text=value(words), **fig.LABEL),
+            )
+        fig.measured(p, sources["runs"], **place)
 
 
 DeploymentPlanner.serve_as(__name__)

@@ -64,6 +64,7 @@ ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
 FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has none; APART: each limit, but not both
 NONE = -1.0  # no such kind
+HALVINGS = 8  # of a limit, to find within which time a deployment would still keep it
 
 _NOTHING = Costs(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
 PLANS = plans_of([ReplicaCosts(Replica(tp), "", "", _NOTHING, 0.0) for tp in DEGREES], pools=True, drafts=1)
@@ -87,6 +88,8 @@ class Choice(NamedTuple):
     chunk: Real  # most tokens of its steps
     bound: Real  # what a smaller deployment misses (``bound_of``)
     why: Real  # why there is no deployment of the kind
+    first_s: Real  # within how many seconds the promised share of requests has its first token …
+    token_s: Real  # … and each of its tokens; both after HALVINGS halvings of their limits
     kind_pause: Real  # the longest pause of an answer, about
     kind_user: Real  # tokens per second of the cheapest, for each user …
     kind_gpu: Real  # … and for each GPU
@@ -95,7 +98,6 @@ class Choice(NamedTuple):
     user: Real  # of each dot: tokens a second for each user …
     per_gpu: Real  # … and for each GPU
     within: Real  # whether it keeps both limits
-    least: Real  # whether it has as few replicas as keep up with the load
     frontier: Real  # for each speed of PER_USER, the most tokens per second and GPU within the limits
 
 
@@ -201,6 +203,41 @@ def bound_of(ask: Asked, tables: Tables, able: list[bool], p: int, share: float,
     )
 
 
+def felt_of(ask: Asked, tables: Tables, p: int, share: float, units: float, is_first: bool) -> float:
+    """Within how many seconds this share of the requests has its first token (``is_first``) or its other
+    tokens, in a deployment that keeps the limit of that: the tightest limit that it would still keep."""
+    low, high = 0.0, ask.ttft_s if is_first else ask.tpot_s
+    for _ in range(HALVINGS):
+        tried = (low + high) / 2
+        ttft_s, tpot_s = tried if is_first else ask.ttft_s, ask.tpot_s if is_first else tried
+        found = of_units(limited(ask, ttft_s, tpot_s), tables, p, units)
+        if (found.prompts_met if is_first else found.tokens_met) >= share:
+            high = tried
+        else:
+            low = tried
+    return high
+
+
+def limited(ask: Asked, ttft_s: float, tpot_s: float) -> Asked:
+    """The same load with other limits."""
+    return Asked(
+        ask.per_s,
+        ttft_s,
+        tpot_s,
+        ask.pause_s,
+        ask.most_running,
+        ask.prompt,
+        ask.context,
+        ask.answer,
+        ask.fresh,
+        ask.pairs,
+        ask.answers,
+        ask.fresh_mean,
+        ask.fresh_square,
+        ask.pairs_mean,
+    )
+
+
 def cheapest_of(plans: list[int], units: list[float], sure: list[float]) -> list[int]:
     """The cheapest plan of each kind, by its place in the lists; −1 where there is none."""
     at = [-1 for i in range(KINDS)]
@@ -217,6 +254,8 @@ def arranged(
     sure: list[float],
     at: list[int],
     bound: list[int],
+    first_s: list[float],
+    token_s: list[float],
     kind_pause: list[float],
     kind_user: list[float],
     idle_prompts: list[float],
@@ -226,10 +265,9 @@ def arranged(
     user: list[float],
     per_gpu: list[float],
     within: list[float],
-    leasts: list[float],
 ) -> dict[str, Any]:
     """The outputs of ``choice``, made from what is known about each plan that has room, about the cheapest of
-    each kind (``at``, and what it is bound by), and about each dot."""
+    each kind (``at``, what it is bound by, and how soon its tokens come), and about each dot."""
     why = [NO_ROOM for i in range(KINDS)]
     prompts, tokens = full(KINDS, 0.0), full(KINDS, 0.0)
     for i in range(len(plans)):
@@ -270,6 +308,8 @@ def arranged(
         "chunk": chunk,
         "bound": bounds,
         "why": whys,
+        "first_s": first_s,
+        "token_s": token_s,
         "kind_pause": pauses,
         "kind_user": users,
         "kind_gpu": each,
@@ -278,7 +318,6 @@ def arranged(
         "user": user,
         "per_gpu": per_gpu,
         "within": within,
-        "least": leasts,
         "frontier": frontier_of(user, per_gpu, within),
     }
 
@@ -345,7 +384,8 @@ def _choice(
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
         none = [-1] * KINDS
-        return arranged([], [], [], none, none, [], [], [], [], share, 1.0, [], [], [], [])  # type: ignore[misc]
+        never = [1.0] * KINDS
+        return arranged([], [], [], none, none, never, never, [], [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
     plans = Plans(*(column[places] for column in PLANS))
     each = np.array(EACH)[places]
     twice = Plans(*(np.concatenate([column, column]) for column in plans))
@@ -355,7 +395,6 @@ def _choice(
     kind = np.repeat(ups, len(SPARE))
     units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
     fresh = np.array([i % len(SPARE) == 0 or units[i] > units[i - 1] for i in range(len(units))], dtype=bool)
-    firsts = (np.arange(len(units)) % len(SPARE) == 0)[fresh]
     kind, units = kind[fresh], units[fresh]
     at_fewest, idle, dots = forms.judge_all(
         [
@@ -368,10 +407,13 @@ def _choice(
     best = cheapest_of(*known)
     these = np.array(best)
     chosen = Plans(*(column[these] for column in plans))  # unused where a kind has no plan
+    of_each = np.maximum(1.0, fewest[these])
     return arranged(
         *known,
         best,
-        forms.bounds(chosen, np.maximum(1.0, fewest[these]), halves, np.ones(len(DEGREES))).tolist(),
+        forms.bounds(chosen, of_each, halves, np.ones(len(DEGREES))).tolist(),
+        np.where(these >= 0, felt(forms, chosen, of_each, True), 1.0).tolist(),
+        np.where(these >= 0, felt(forms, chosen, of_each, False), 1.0).tolist(),
         at_fewest.pause_s.tolist(),
         (1.0 / at_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
@@ -381,8 +423,20 @@ def _choice(
         (1.0 / dots.token_s).tolist(),
         (load.per_s * forms.ask.answer / (units * each[kind])).tolist(),
         np.where(dots.within(share), 1.0, 0.0).tolist(),
-        np.where(firsts, 1.0, 0.0).tolist(),
     )
+
+
+def felt(forms: Forms, plans: Plans, units: np.ndarray, is_first: bool) -> np.ndarray:
+    """``felt_of`` for several deployments at once."""
+    limits = forms.limits
+    high = np.full(len(units), limits.ttft_s if is_first else limits.tpot_s)
+    low = np.zeros(len(units))
+    for _ in range(HALVINGS):
+        tried = (low + high) / 2
+        found = forms.judge(plans, units, **{"ttft_s" if is_first else "tpot_s": tried})
+        met = (found.prompts_met if is_first else found.tokens_met) >= limits.share
+        low, high = np.where(met, low, tried), np.where(met, tried, high)
+    return high
 
 
 @program(
@@ -394,6 +448,8 @@ def _choice(
     chunk=KINDS,
     bound=KINDS,
     why=KINDS,
+    first_s=KINDS,
+    token_s=KINDS,
     kind_pause=KINDS,
     kind_user=KINDS,
     kind_gpu=KINDS,
@@ -402,7 +458,6 @@ def _choice(
     user=MOST,
     per_gpu=MOST,
     within=MOST,
-    least=MOST,
     frontier=len(PER_USER),
 )
 def choice(
@@ -445,7 +500,7 @@ def choice(
     able = [capacity[i] > needs and starts[i] >= 0 for i in range(len(DEGREES))]
     plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
     kind_pause = []
-    user, per_gpu, within, leasts = [], [], [], []
+    user, per_gpu, within = [], [], []
     for p in range(COUNT):
         if not (able[int(TABLE[p])] and able[int(FRONT[p])]):
             continue
@@ -470,17 +525,20 @@ def choice(
                 user.append(1.0 / dot.token_s)
                 per_gpu.append(per_s * ask.answer / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
-                leasts.append(1.0 if before == 0.0 else 0.0)
                 before = units
-    firsts, bound = cheapest_of(plans, fewest, sure), []
+    firsts, bound, first_s, token_s = cheapest_of(plans, fewest, sure), [], [], []
     for i in firsts:
         bound.append(bound_of(ask, tables, able, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
+        first_s.append(felt_of(ask, tables, plans[i], share, fewest[i], True) if i >= 0 else 1.0)
+        token_s.append(felt_of(ask, tables, plans[i], share, fewest[i], False) if i >= 0 else 1.0)
     return arranged(
         plans,
         fewest,
         sure,
         firsts,
         bound,
+        first_s,
+        token_s,
         kind_pause,
         kind_user,
         idle_prompts,
@@ -490,7 +548,6 @@ def choice(
         user,
         per_gpu,
         within,
-        leasts,
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.base.types import Real
 from engine.serving.deployment import columns
 from engine.serving.deployment.closed_forms import judge
 from engine.serving.deployment.columns import (
@@ -66,12 +67,14 @@ class Forms:
             np.array([1.0 if one is None else tokens_a_step(one) for one in drafts]),
         )
 
-    def judge(self, plans: Plans, units: np.ndarray) -> Judged:
-        """The deployments, judged with this many units each."""
+    def judge(
+        self, plans: Plans, units: np.ndarray, ttft_s: Real | None = None, tpot_s: Real | None = None
+    ) -> Judged:
+        """The deployments, judged with this many units each; by other limits, if these are given."""
         of = self.ask
         ask = of._replace(
-            ttft_s=self.limits.ttft_s,
-            tpot_s=self.limits.tpot_s,
+            ttft_s=self.limits.ttft_s if ttft_s is None else ttft_s,
+            tpot_s=self.limits.tpot_s if tpot_s is None else tpot_s,
             pause_s=self.limits.pause_s,
             fresh=of.fresh[:, None],
             pairs=of.pairs[:, None],

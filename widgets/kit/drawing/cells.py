@@ -63,6 +63,20 @@ def _level(start: Real, end: Real, cells: Real, bottom: Real, top: Real) -> list
     return found
 
 
+def in_pools(count: Real, first: Real, front: Real, back: Real, most: int) -> tuple[Real, Real, Real]:
+    """The gaps in several bars of fewer than ``most`` cells: (how many cells lie before each, whether a group
+    ends there, whether it is inside its bar). The ``first`` cells form groups of ``front``, the others of
+    ``back``."""
+    number = np.arange(1.0, most)[None, :]
+    behind = number - np.expand_dims(first, 1)
+    ends = np.where(
+        behind <= 0,
+        np.remainder(number, np.expand_dims(front, 1)),
+        np.remainder(behind, np.expand_dims(back, 1)),
+    )
+    return number, ends == 0, number < np.expand_dims(count, 1)
+
+
 def draw_gaps(p: figure, source: ColumnDataSource, width: float = 1.0) -> None:
     """Draw the lines between cells over the bars."""
     p.segment("x0", "y0", "x1", "y1", source=source, line_color=fig.COLOR["panel"], line_width=width)
