@@ -15,6 +15,7 @@ from pygments.lexers import get_all_lexers
 
 from course import lessons as locate
 from course.fences import widget as fence
+from course.output import wheel
 from engine.base.units import unbroken
 from tests import states
 from widgets.kit.widget import all_widgets
@@ -109,7 +110,7 @@ def copy(tmp_path_factory, site):
     folder = tmp_path_factory.mktemp("course")
     for name in ("engine", "widgets", "course", "site", "build/compiled"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("mkdocs.yml", "constraints.txt", "CHANGELOG.md"):
+    for name in ("mkdocs.yml", "constraints.txt", "CHANGELOG.md", *wheel.MADE_BY):  # and of the package
         shutil.copy(ROOT / name, folder)
     settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")
     one_page = re.sub(
