@@ -167,7 +167,7 @@ def test_axe_finds_no_serious_fault(desk):
     and of every other page."""
     page = desk.page
     desk.hands()  # each lives
-    page.wait_for_function("!document.querySelector('.md-search:not([aria-label])')")  # all scripts ran
+    page.wait_for_function("() => !document.querySelector('.md-search:not([aria-label])')")  # named
     page.evaluate(OPEN_ALL)
     if not representatives.is_asked(desk.address):
         assert axe.faults(page, without=axe.COLOURS) == []
