@@ -254,15 +254,22 @@ def run_deploy(args: Namespace) -> Result:
             at,
             load,
             Limits(args.ttft_s, args.tpot_s, args.share, pause_s),
-            gpus=args.gpus,
-            formats=args.formats,
-            caches=args.caches,
-            pools=not args.one_pool,
-            drafts=drafts,
-            dollars_per_gpu_hour=args.price,
-            top=args.top,
+            **_choices(args, drafts),
         )
     return _deployed(args, found)
+
+
+def _choices(args: Namespace, drafts: tuple[Drafts, ...]) -> dict[str, Any]:
+    """Which deployments are looked at, whatever the load."""
+    return {
+        "gpus": args.gpus,
+        "formats": args.formats,
+        "caches": args.caches,
+        "pools": not args.one_pool,
+        "drafts": drafts,
+        "dollars_per_gpu_hour": args.price,
+        "top": args.top,
+    }
 
 
 def _agents(
@@ -285,13 +292,7 @@ def _agents(
             limits,
             tuple(tiers),
             args.route,
-            gpus=args.gpus,
-            formats=args.formats,
-            caches=args.caches,
-            pools=not args.one_pool,
-            drafts=drafts,
-            dollars_per_gpu_hour=args.price,
-            top=args.top,
+            **_choices(args, drafts),
         )
     held = found.held
     told = {"prompt_tokens": found.load.prompt, "held_share": held.share, "held_at_most": sessions.most}
