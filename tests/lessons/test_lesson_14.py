@@ -78,6 +78,9 @@ def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
     torch = machine.torch()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.softmax(torch.nn.Linear(4, 4)(torch.randn(2, 4)), -1).dtype == torch.bfloat16
+
+
+def test_autocast_s_lists_are_said_to_be_cuda_s():
     assert "On CUDA, matrix products" in LESSON.text
 
 
