@@ -82,9 +82,9 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
     return Result(rows, [printing.Table(rows, shown_of)], rows)
 
 
-def _model(args: Namespace) -> Model | str:
-    """A model of the reader's file, or whatever names one to the public functions."""
-    return catalog.model_from_file(args.model_file) if args.model_file else args.model
+def _model(args: Namespace) -> Model:
+    """A model of the reader's file, or the one that is named."""
+    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
 
 
 def _gpu(args: Namespace) -> Any:
@@ -286,7 +286,7 @@ def _agents(
         tiers += [agents.Below(name, held, per_s)] if held else []
     with Bar("Searching"):
         found = agents.deploy(
-            api.model(args.model) if not args.model_file else catalog.model_from_file(args.model_file),
+            _model(args),
             at,
             sessions,
             limits,

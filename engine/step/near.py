@@ -44,7 +44,7 @@ def common(one: float, other: float) -> float:
     return one
 
 
-def ways(number: float) -> int:
+def divisor_count(number: float) -> int:
     """How many divisors a number has."""
     found, prime, rest = 1, 2, number
     while prime * prime <= rest:
@@ -64,13 +64,13 @@ def nearest(number: float, divided_by: float, most: float) -> float:
     >>> nearest(488, 256 * 64, 1000)
     512
     """
-    best, best_ways = number, ways(common(number, divided_by))
+    best, most_divisors = number, divisor_count(common(number, divided_by))
     for step in range(1, int(number * WITHIN) + 1):
         for other in (number + step, number - step):
             if 1 <= other <= most:
-                these = ways(common(other, divided_by))
-                if these > best_ways:
-                    best, best_ways = other, these
+                these = divisor_count(common(other, divided_by))
+                if these > most_divisors:
+                    best, most_divisors = other, these
     return best
 
 

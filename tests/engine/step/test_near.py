@@ -26,7 +26,7 @@ def test_the_nearest_number_that_can_be_divided_in_most_ways(number, divided_by,
 def test_divisors_and_common_ones():
     for number in range(1, 200):
         divisors = [each for each in range(1, number + 1) if number % each == 0]
-        assert near.ways(number) == len(divisors)
+        assert near.divisor_count(number) == len(divisors)
         assert near.is_awkward(number) == any(
             each in divisors
             for each in (11, 13, *range(17, 200, 2))
