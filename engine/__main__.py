@@ -286,13 +286,7 @@ def _agents(
         tiers += [agents.Below(name, held, per_s)] if held else []
     with Bar("Searching"):
         found = agents.deploy(
-            _model(args),
-            at,
-            sessions,
-            limits,
-            tuple(tiers),
-            args.route,
-            **_choices(args, drafts),
+            _model(args), at, sessions, limits, tuple(tiers), args.route, **_choices(args, drafts)
         )
     held = found.held
     told = {"prompt_tokens": found.load.prompt, "held_share": held.share, "held_at_most": sessions.most}
