@@ -4,6 +4,7 @@ same stops."""
 from __future__ import annotations
 
 import json
+import sys
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -27,8 +28,14 @@ class Packed(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes that the answer takes in memory."""
-        return len(self.text) + self.numbers.nbytes
+        """Bytes that the answer takes in memory: of a text with an exponent or an arrow, Python keeps two
+        for each character."""
+        return sys.getsizeof(self.text) + sys.getsizeof(self.numbers)
+
+
+def bytes_of(state: tuple) -> int:
+    """Bytes that a state takes in memory."""
+    return sum(sys.getsizeof(part) + sum(map(sys.getsizeof, part)) for part in state)
 
 
 def packed(value: Any) -> Packed:
@@ -86,7 +93,13 @@ class Answers:
     def keep(self, state: tuple, answer: Packed) -> Packed:
         """Remember an answer, and forget the least recently used ones if all together are too large."""
         self.kept[state] = answer
-        self.bytes += answer.bytes
+        self.bytes += bytes_of(state) + answer.bytes
         while self.bytes > self.most_bytes:  # the least recently used goes first
-            self.bytes -= self.kept.popitem(last=False)[1].bytes
+            gone, its_answer = self.kept.popitem(last=False)
+            self.bytes -= bytes_of(gone) + its_answer.bytes
         return answer
+
+    def forget(self) -> None:
+        """Keep no answer any more; the next reader's are computed again."""
+        self.kept.clear()
+        self.bytes = 0

@@ -6,6 +6,7 @@ Every page is the static one (pages.py) plus a single line that says where Pytho
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import logging
 import secrets
@@ -18,16 +19,21 @@ from bokeh.server.views.ws import WSHandler
 from bokeh.settings import settings
 from bokeh.util.token import check_token_signature, generate_jwt_token, generate_session_id, get_session_id
 from panel.io.server import ComponentResourceHandler
+from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
 from engine.base.built import SITE
 from widgets.kit.server import gate, reload
-from widgets.kit.server.pages import Course, Sitemap
+from widgets.kit.server.pages import Course, Sitemap, stored
 from widgets.kit.server.peers import PEERS, Doors, Peer
+from widgets.kit.server.session import ANSWERS
 
 SECRET = settings.secret_key_bytes() or secrets.token_bytes(32)  # processes may share one: BOKEH_SECRET_KEY
 TOKEN_S = 60  # from the token to the socket
 PING_S = 12.0  # a peer that does not answer a ping is gone after two of these and five seconds
+IDLE_S = (
+    30.0  # without any reader, until what only readers need is given back; Bokeh discards sessions before
+)
 
 
 class Brief(logging.Filter):
@@ -86,7 +92,8 @@ class Socket(WSHandler):
         else:
             if not self.sessions:
                 # everything created before the first reader stays, so the garbage collector need not inspect
-                # it after each page that closes
+                # it after each page that closes; garbage of earlier readers would stay, too
+                gc.collect()
                 gc.freeze()
             self.peer, self.session, self.gate = peer, session, gate.Gate()
             self.sessions.add(session)
@@ -119,10 +126,25 @@ class Socket(WSHandler):
             self.sessions.discard(self.session)
             PEERS.closed(self.peer)
             self.peer = None
+            if not self.sessions:
+                IOLoop.current().call_later(IDLE_S, rest)
 
     def on_close(self) -> None:
         self.leave()
         super().on_close()
+
+
+def rest() -> None:
+    """Give the machine back what only readers need, if there still is none."""
+    if Socket.sessions:
+        return
+    ANSWERS.forget()
+    stored.cache_clear()
+    gc.collect()
+    with contextlib.suppress(
+        AttributeError, OSError, TypeError
+    ):  # only glibc keeps what is freed, and has this
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def signed_session(token: str | None) -> str | None:
