@@ -212,9 +212,9 @@ def cpu_s(processes) -> float:
     )
 
 
-async def settled(processes, seconds: float = 8.0) -> int:
-    """Resident bytes once sessions are discarded and collected, which Panel does some seconds after the last
-    reader has left."""
+async def settled(processes, seconds: float = 15.0) -> int:
+    """Resident bytes once sessions are discarded, and the server has given back what only readers need, which
+    it does some seconds after the last one has left."""
     await asyncio.sleep(seconds)
     return servers.resident_bytes(processes)
 
