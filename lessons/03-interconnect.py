@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.catalog import gpu, link, model, models, node
+from engine.catalog import gpu, link, model, models, node, recipe
 from engine.executed import ranks, ranks_operations
 from engine.executed.ranks import ExecutedRun
 from engine.mechanism import (
@@ -120,7 +120,9 @@ def step_s() -> float:
     return numbering.step_times_s(work, sizes, at, h100, fabric).step
 
 
-a_slice = memory.sharded_state_bytes(params=70e9, ranks=64, stage=3)  # a 64th of the training state of 70B
+# what a checkpoint of 70B holds: master copy and Adam's two means, twelve bytes a parameter
+saved_bytes = memory.state_bytes(70e9, recipe("fp32-adam")) - 70e9 * recipe("fp32-adam").gradient_bytes
+a_slice = saved_bytes / 64  # a rank's share of it
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of a square product of as many bytes

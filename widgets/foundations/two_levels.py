@@ -29,6 +29,7 @@ ACROSS, UP = (0.0, 1.0), (0.0, 1.0)  # the grid of GPUs and chunks
 APART = 0.9  # of a row: the room between two nodes, where the next one's name stands
 BARS = {"inside": (1.08, 1.4), "outside": (1.52, 1.84)}  # what has come to each GPU, by wire
 WIRES = ("NVLink", "card")
+NODE = catalog.node("dgx-h100")
 HUES = ["hbm", "link", "network"]
 LOOKS = {"its own, or a part of a sum": "hbm", "its node's sum": "link", "the sum of all": "network"}
 PARTS = [
@@ -72,19 +73,13 @@ class TwoLevels(Widget):
     in_page = True
     cut = Choice("GPUs", [Cut(*at) for at in CUTS], "2x4")
     size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
-    node = Choice(
-        "Wires of a",
-        [catalog.node(key) for key in ("dgx-a100", "dgx-h100", "dgx-b200")],
-        "dgx-h100",
-        more=True,
-    )
     play = Player("Run the AllReduce", frames=STEPS, seconds_per_frame=1.3, default=1.5)
 
     presets = {
         "Two nodes of four": {},
         "Nodes added up": {"play": 3},
         "Four nodes of four": {"cut": "4x4"},
-        "Two nodes of eight": {"cut": "2x8"},
+        "Four nodes of two": {"cut": "4x2"},
         "64 kB": {"size": 64e3},
     }
     break_it = "Make NVLink take longer than the cards, although it is nine times as fast."
@@ -96,8 +91,8 @@ class TwoLevels(Widget):
     assumptions = (
         "Executed on real arrays: a row is a GPU, and the buffer has a chunk for each. What came with the "
         "last step has a dark outline. Each GPU has a card of its own. The three parts run one after the "
-        "other, by rings, at the full rates of the wires and with the start-ups of small messages; if they "
-        "overlap, the longer level hides the shorter one."
+        "other, by rings, at the full rates of a DGX H100's wires and with the start-ups of small "
+        "messages; if they overlap, the longer level hides the shorter one."
     )
     formula = (
         "$$\\tau = \\frac{2(g-1)}{g}\\cdot\\frac{S}{W_\\text{link}} + \\frac{2(m-1)}{m}\\cdot"
@@ -154,12 +149,12 @@ class TwoLevels(Widget):
 
     def inside_s(self, size=None):
         size = self.size if size is None else size
-        wire = self.node.link
+        wire = NODE.link
         return collectives.ring_all_reduce_s(size, self.cut.gpus, wire.bytes_per_s, start_ups.hop_s(wire))
 
     def across_s(self, size=None):
         size = self.size if size is None else size
-        wire = self.node.nic
+        wire = NODE.nic
         return collectives.ring_all_reduce_s(
             size / self.cut.gpus, self.cut.nodes, wire.bytes_per_s, start_ups.hop_s(wire)
         )
@@ -171,7 +166,7 @@ class TwoLevels(Widget):
         return self.time_s(0.0) / self.time_s()
 
     def ring_s(self):
-        link, card = self.node.link, self.node.nic
+        link, card = NODE.link, NODE.nic
         return collectives.ring_through_nodes_s(
             self.size,
             self.count(),
@@ -359,16 +354,8 @@ class TwoLevels(Widget):
         self.write(p, sources)
         progress = sources["progress"]
         p.hbar(left="left", right="right", source=progress, fill_color=hue, fill_alpha=0.3, **BAR)
-        p.scatter(
-            "now",
-            BAR["y"],
-            marker="dash",
-            angle=np.pi / 2,
-            size=26,
-            source=progress,
-            line_width=3,
-            line_color=color["ink"],
-        )
+        mark = {"line_color": color["ink"], "fill_color": color["ink"], "line_width": 3}
+        p.scatter("now", BAR["y"], marker="dash", angle=np.pi / 2, size=26, source=progress, **mark)
         return p
 
     def write(self, p, sources):
