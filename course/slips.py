@@ -34,7 +34,7 @@ WIRES = (
 )
 # A number whose own label names one of these is no wire's, even where its exercise speaks of wires.
 NO_WIRE = (
-    r"\b(forward|backward|arithmetic|comput\w*|products?|weights|states?|drives?|disks?|storage|caches?|HBM"
+    r"(?i)\b(forward|backward|arithmetic|comput\w*|products?|weights|states?|drives?|disks?|storage|caches?|HBM"
     r"|host|memory)\b"
 )
 PASSES = r"\b(forward|backward|FLOPs?|MFU|arithmetic|training)\b"

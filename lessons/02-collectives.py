@@ -127,9 +127,9 @@ ring_13b_bytes = collectives.ring_link_bytes(memory.weight_bytes(13e9), ranks=51
 # seconds of that AllReduce at the node's border
 sum_13b_s = walls.allreduce_s(params=13e9, ranks=512, wire_bytes_per_s=dgx_wire)
 hop_outside_over_inside = hop_s(card) / hop_s(nvlink)  # a hop through the network over one inside the node
-# the buffer up to which reading all others' buffers beats a ring over the NVLink of eight: one hop and
-# seven buffers against 14 hops and 14/8 of one
-one_shot_wins_below_bytes = 13 * hop_s(nvlink) * nvlink.bytes_per_s / (7 - 14 / 8)
+# the buffer up to which reading all others' buffers beats a double tree over the NVLink of eight: one hop and
+# seven buffers against six hops and two buffers
+one_shot_wins_below_bytes = (6 - 1) * hop_s(nvlink) * nvlink.bytes_per_s / (7 - 2)
 # seconds of a ring of 64 ranks with a cable at half of its rate
 slow_cable_s = collectives.ring_all_reduce_s(
     1e9, ranks=64, bytes_per_s=card.bytes_per_s / 2, alpha_s=hop_s(card)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.catalog import gpu, link, model, models, node
+from engine.catalog import gpu, link, model, models, node, recipe
 from engine.executed import ranks, ranks_operations
 from engine.executed.ranks import ExecutedRun
 from engine.mechanism import (
@@ -92,6 +92,9 @@ def two_levels_s(buffer: float, ranks: int = 64) -> float:
     )
 
 
+# what each card carries of 1 GB over two nodes of four, if a ring for each card goes through both
+a_card_of_rings = collectives.ring_link_bytes(1e9, ranks=8) / 4
+
 small_gradient = memory.weight_bytes(models.parameters(small))  # the gradient of Llama 3 8B in bf16
 buffer = 8192**2 * 2  # the buffer of the opening case
 
@@ -117,7 +120,9 @@ def step_s() -> float:
     return numbering.step_times_s(work, sizes, at, h100, fabric).step
 
 
-a_slice = memory.sharded_state_bytes(params=70e9, ranks=64, stage=3)  # a 64th of the training state of 70B
+# what a checkpoint of 70B holds: master copy and Adam's two means, twelve bytes a parameter
+saved_bytes = memory.state_bytes(70e9, recipe("fp32-adam")) - 70e9 * recipe("fp32-adam").gradient_bytes
+a_slice = saved_bytes / 64  # a rank's share of it
 
 # -- what single sentences say -------------------------------------------------------------------------------
 # seconds of a square product of as many bytes

@@ -8,7 +8,7 @@ from course.drawing.picture import Picture
 from engine import catalog
 from engine.base import units
 from engine.executed import fully_sharded
-from engine.executed.fully_sharded import COMPUTE, FORWARD, GATHER, SCATTER
+from engine.executed.fully_sharded import COMPUTE, GATHER, SCATTER
 from engine.mechanism import matmul
 
 MODEL, GPU, NODE, RANKS, LAYERS = "llama3-8b", "h100-sxm", "dgx-h100", 64, 3
@@ -96,7 +96,6 @@ def draw(width: float) -> Picture:
                 f"{fully_sharded.KINDS[kind]} of layer {layer}: from {units.human(start_s, 'seconds')} to "
                 f"{units.human(end_s, 'seconds')}"
                 for kind, layer, start_s, end_s in tasks(run)
-                if kind in (GATHER, FORWARD)
             ),
         )
     entries = [(LOOK[kind], words) for kind, words in enumerate(fully_sharded.KINDS)]

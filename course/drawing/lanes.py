@@ -5,6 +5,7 @@ and written out below the picture."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from course.drawing import text
 from course.drawing.picture import NARROW, WIDE, Picture
@@ -132,14 +133,22 @@ def _axis(picture: Picture, window: tuple[float, float], y: float, scale: float)
 
 
 def _tell(picture: Picture, shown: Profile, numbers: dict[str, int]) -> None:
+    """A line for each lane. Events of one name and length that follow one another are told together."""
     for lane in shown.lanes:
-        words = [
-            f"{event.name}{f' ({numbers[event.name]})' if event.name in numbers else ''} from "
-            f"{units.human(event.start_s, 'seconds') if event.start_s else '0'} for "
-            f"{units.human(event.end_s - event.start_s, 'seconds')}"
-            for event in lane.events
-        ]
-        picture.tell(f"{lane.name}: {', '.join(words)}")
+        alike = groupby(lane.events, lambda event: (event.name, units.human(_long_s(event), "seconds")))
+        words = []
+        for (name, took), events in alike:
+            each = list(events)
+            named = f"{name} ({numbers[name]})" if name in numbers else name
+            start = units.human(each[0].start_s, "seconds") if each[0].start_s else "0"
+            end = units.human(each[-1].end_s, "seconds")
+            together = f"{len(each)} times {named} for {took} each, from {start} to {end}"
+            words.append(together if len(each) > 1 else f"{named} from {start} for {took}")
+        picture.tell(f"{lane.name}: {'; '.join(words)}")
+
+
+def _long_s(event: Event) -> float:
+    return event.end_s - event.start_s
 
 
 def totals(shown: Profile, numbers: dict[str, int]) -> list[tuple[int, str, int, str]]:

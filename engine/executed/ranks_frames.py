@@ -128,6 +128,45 @@ def _row(column, size, moment):
     return np.sum(np.where(np.arange(len(steps))[:, None] == np.floor(moment), steps, 0.0), axis=0)
 
 
+class Ways(NamedTuple):
+    """The way that each message of a run takes through nodes, padded as ``Frames`` are, in flat arrays."""
+
+    sources: np.ndarray  # [step, rank]: who sends to this rank
+    cells: np.ndarray  # [step, rank]: how many neighbouring chunks are in the message; 0 where there is none
+    leaves: np.ndarray  # [step, rank]: 1 where the message leaves its node
+
+
+def ways(run: ExecutedRun, gpus_per_node: int, size: int, steps: int) -> Ways:
+    """The ways of the run's messages through nodes, as arrays for ``size`` ranks and ``steps`` steps."""
+    check.whole(gpus_per_node=gpus_per_node, size=size, steps=steps)
+    if run.ranks > size or len(run.steps) > steps:
+        raise ValueError(
+            f"run must fit {size} ranks and {steps} steps, got {run.ranks} ranks and {len(run.steps)} steps"
+        )
+    sources, cells, leaves = np.zeros((3, steps + 1, size))
+    for move in run.log:
+        at = move.step, move.destination
+        sources[at], cells[at] = move.source, move.stop - move.start
+        leaves[at] = move.source // gpus_per_node != move.destination // gpus_per_node
+    return Ways(*(array.ravel() for array in (sources, cells, leaves)))
+
+
+def way_at(run: Ways, size: int, moment: Real) -> Ways:
+    """The message that is on its way to each rank at a moment, or comes with the next step."""
+    return Ways(*(_row(column, size, moment) for column in run))
+
+
+def arrived_bytes(
+    run: Ways, size: int, moment: Real, chunks: Real, buffer_bytes: Real
+) -> tuple[np.ndarray, np.ndarray]:
+    """(inside its node, from another node): bytes that have come to each rank so far, including the part of a
+    message that is already across."""
+    cells, leaves = np.reshape(run.cells, (-1, size)), np.reshape(run.leaves, (-1, size))
+    across = np.minimum(np.maximum(moment - np.arange(len(cells)), 0.0), 1.0)[:, None] * cells
+    far, every = np.sum(across * leaves, axis=0), np.sum(across, axis=0)
+    return (every - far) * buffer_bytes / chunks, far * buffer_bytes / chunks
+
+
 class Exchange(NamedTuple):
     """The start and end of a primitive, padded to ``size`` ranks and pieces, in flat arrays."""
 

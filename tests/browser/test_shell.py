@@ -331,3 +331,17 @@ def test_a_table_of_numbers_stays_one_on_a_phone(visit, static):
     moved = box.evaluate("box => { box.scrollLeft = 80; return box.scrollLeft; }")
     assert moved > 40 and before and head.bounding_box()["x"] == pytest.approx(before["x"], abs=1)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("page", ["", LESSON])
+def test_no_style_sheet_and_no_font_is_asked_for_twice(visit, origin, page):
+    """Material sets the addresses of the head anew, after which a browser asks a server once more that wants
+    to be asked again."""
+    opened = visit()
+    asked: list[str] = []
+    opened.page.on("request", lambda request: asked.append(request.url))
+    opened.go(origin + page)
+    opened.page.locator("html[data-shell=ready]").wait_for(state="attached")
+    opened.page.wait_for_timeout(1000)
+    kept = [url for url in asked if url.endswith((".css", ".woff2"))]
+    assert kept and {url for url in kept if kept.count(url) > 1} == set()

@@ -51,7 +51,6 @@ from course.diagrams import (
     spare_experts,
     token_owners,
     two_halves,
-    two_levels,
     two_numberings,
     two_phases,
     two_pools,
@@ -352,19 +351,6 @@ def test_a_rail_has_one_leaf_and_a_gpu_in_each_node():
         levels = [mark.about["level"] for mark in marks if mark.about.get("rail") == rail]
         assert sorted(levels) == ["gpu", "gpu", "leaf"]
     assert len({mark.look for mark in marks if mark.about.get("rail") == rails.MARKED}) == 1
-
-
-def test_on_two_levels_a_quarter_leaves_each_gpu_and_the_whole_comes_back():
-    """After the first part each quarter of a node's sum is on one of its GPUs; in the end all have all."""
-    marks = two_levels.draw(WIDE).marks
-    for state, (of, each) in enumerate(
-        [(1, 4), (two_levels.PER_NODE, 1), (two_levels.GPUS, 1), (two_levels.GPUS, 4)]
-    ):
-        held = Counter(
-            mark.about["gpu"] for mark in marks if mark.about["state"] == state and mark.about["of"] == of
-        )
-        assert held == dict.fromkeys(range(two_levels.GPUS), each)
-        assert len([mark for mark in marks if mark.about["state"] == state and mark.about["of"]]) == 8 * each
 
 
 def test_a_mesh_has_every_rank_once_where_its_coordinates_put_it():

@@ -248,3 +248,17 @@ def test_names_without_room_stand_below_the_picture_in_full():
     assert [name for _, name, _ in names][-1] == profile.SEND_RECV.replace("<", "&lt;").replace(">", "&gt;")
     took = {name: words for _, name, words in names}
     assert took["backward-compute"] == f"{units.human(32 * 0.02, 'seconds')}, 32 times"
+
+
+def test_events_alike_that_follow_one_another_are_told_together():
+    shown, window = asked("executed: ddp\ntokens: [16384, 8192]")
+    told = lanes.draw(shown, window, "A title", WIDE).told
+    counted = [
+        lane for lane in shown.lanes if sum(event.name == "backward of a layer" for event in lane.events) > 30
+    ]
+    assert counted and all(len(line) < 700 for line in told[: len(shown.lanes)])
+    for lane in counted:
+        [line] = [line for line in told if line.startswith(lane.name)]
+        times = re.findall(r"(\d+) times backward of a layer", line)
+        alone = len(re.findall(r"(?<!times )backward of a layer", line))
+        assert sum(map(int, times)) + alone == sum(e.name == "backward of a layer" for e in lane.events)

@@ -52,6 +52,15 @@ SAYS = {
         "they cross between nodes": lambda home, now: (
             now.shows == 3 and home.times().data < home.times().tensor
         ),
+        "after the third step": lambda home, now: now.part_now() == 1 and now.moment() == now.first_steps(),
+        "On their way": lambda home, now: (
+            now.part_now() == 2 and set(now.shown()["parts"]["messages"]["kind"][:8]) == {2}
+        ),
+        "eight GPUs in each node": lambda home, now: (
+            number(now, "card") == 125
+            and now.inside_s() > now.across_s()
+            and home.inside_s() < home.across_s()
+        ),
     },
     "04-data-parallel.md": {
         "buckets of 96 MiB": lambda home, now: 0.4 < exposed_s(now) / exposed_s(home) < 0.6,

@@ -47,9 +47,9 @@ BY_HAND = {
     "120 / 128 * 1e9": "18.8 ms",  # 937.5 MB / 50 GB/s
     "96 / 128 * 1e9": "60 ms",  # 750 MB / 12.5 GB/s
     "(96 / 128 * 4) / (120 / 128)": "3.2×",
-    "a_slice | GB": "17.5 GB",
-    "memory.state_bytes(70e9) / card": "22.4 s",  # 1,120 / 50
-    "memory.state_bytes(70e9) / 2e12": "0.56 s",
+    "a_slice | GB": "13.1 GB",  # 12 · 70 / 64
+    "saved_bytes / card": "16.8 s",  # 840 / 50
+    "saved_bytes / 2e12": "0.42 s",
 }
 
 

@@ -26,7 +26,7 @@ LLAMA_8B, LLAMA_70B, LLAMA_13B = (catalog.model(key) for key in ("llama3-8b", "l
 BY_HAND = {
     "memory.state_bytes(models.parameters(llama_13b))": "208 GB",  # 16 · 13.0e9
     "memory.cluster_bytes(a100, gpus=16)": "640 GB",
-    "against_hbm": "5.21×",  # 208.3 / 40
+    "against_hbm": "5.2×",  # 208.3 / 40
     "zero.largest_params(h100.hbm_bytes, recipe=adam, ranks=10**9, stage=1)": "20B",  # 80 / 4
     "zero.largest_params(h100.hbm_bytes, recipe=adam, ranks=10**9, stage=2)": "40B",  # 80 / 2
     "fully_sharded.traffic_bytes(params=7.5e9, ranks=64, stage=3, recipe=adam)": "44.3 GB",  # 3 · 15 · 63/64

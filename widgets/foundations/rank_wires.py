@@ -84,11 +84,11 @@ class RankWires(Widget):
     }
     break_it = "Double the step by the order of the axes alone. How near does a single swap come?"
     assumptions = (
-        "Eight nodes of eight GPUs with a card each, under one leaf; no pipeline, nothing hidden. "
-        "A wire is as thick as the time for which its bytes keep it busy at its full rate. The bars are "
-        "collectives as they run, each by its fastest algorithm, and every axis waits for its slowest group. "
-        "Sequences of 8,192 tokens, one at a time. Arithmetic runs at the rate that kernels reach. Cards "
-        "carry the least that an AllReduce on two levels sends. ZeRO, recomputation and memory are left out."
+        "Eight nodes of eight GPUs with a card each, on one switch; nothing hidden. A wire is as thick as "
+        "its bytes keep it busy at its full rate. The bars are longer: collectives as they run, each by its "
+        "fastest algorithm. Every axis waits for its slowest group. Sequences of 8,192 tokens, one at a "
+        "time. Arithmetic runs at the rate that kernels reach. Cards carry the least that an AllReduce on "
+        "two levels sends. Pipelines, ZeRO, recomputation and memory are left out."
     )
     formula = (
         r"$$\text{rank} = t + T\,(e + E\,d)$$"

@@ -151,12 +151,12 @@ class ZeroStages(Widget):
     break_it = "Leave stage 3 with too little work behind each gather."
     assumptions = (
         "Training state alone: no activations, no gathered layers, no fragmentation. The step's arithmetic "
-        "runs at the rate that the GPU reaches on large products. An orange mark is where the tightest pass "
-        "is full: gradients hide behind backward passes, two thirds of the arithmetic, weights of stages 1 "
-        "and 2 behind one forward pass, sums across groups behind the last backward pass. Wires run at their "
-        "one-way rates without start-up, a ring through whole nodes with all their NICs. Stages 2 and 3 "
-        "scatter gradients for every micro-batch, stage 3 gathers weights twice for each. A bar within its "
-        "line can hide, if it is issued early enough; one beyond it cannot."
+        "runs at the rate that the GPU reaches on large products. An orange mark is how much can hide: "
+        "gradients hide behind backward passes, which are two thirds of the arithmetic, weights of stages 1 "
+        "and 2 behind one forward pass, the sums of hybrid sharding behind the last backward pass. Wires run "
+        "at their one-way rates without start-up, a ring through whole nodes with all their NICs. Stages "
+        "2 and 3 scatter gradients for every micro-batch, stage 3 gathers weights twice for each. A bar "
+        "within its line can hide, if it is issued early enough; one beyond it cannot."
     )
     formula = (
         r"$$M_0 = 16P \qquad M_1 = 4P + \frac{12P}{N} \qquad M_2 = 2P + \frac{14P}{N} \qquad "

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.executed import ranks_frames as film
 from engine.executed import ranks_operations as operations
-from engine.executed.ranks import example
+from engine.executed.ranks import bytes_by_wire, example
 
 SIZE, STEPS = 16, 30
 
@@ -114,3 +114,25 @@ def test_the_messages_of_a_step_are_its_moves():
         messages = film.messages_of(found, 4, move.step + 1)
         assert messages.travels.all() and messages.chunks[move.destination] == move.start
         assert messages.values[move.destination] == run.carried(move)[0]
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(2, 4), (4, 2), (2, 8), (4, 4)])
+def test_ways_lead_from_the_senders_of_the_log_over_the_wires_of_the_run(nodes, gpus):
+    count = nodes * gpus
+    run = operations.all_reduce(example(count, count), "two_level", gpus_per_node=gpus)
+    ways = film.ways(run, gpus, SIZE, STEPS)
+    for step in range(len(run.steps)):
+        found = film.way_at(ways, SIZE, step + 0.5)
+        for move in (move for move in run.log if move.step == step):
+            to = move.destination
+            assert (found.sources[to], found.cells[to]) == (move.source, move.stop - move.start)
+            assert found.leaves[to] == (move.source // gpus != to // gpus)
+    for sent, come in zip(bytes_by_wire(run, gpus), film.arrived_bytes(ways, SIZE, STEPS, count, 1.0)):
+        assert come[:count].sum() == pytest.approx(sent.sum() / (count * run.cell_bytes))
+    half = film.arrived_bytes(ways, SIZE, 0.5, count, 1.0)
+    assert half[0][:count] == pytest.approx(1 / gpus / 2) and not half[1].any()
+
+
+def test_ways_refuse_a_run_that_is_too_long():
+    with pytest.raises(ValueError, match="must fit 16 ranks and 3 steps"):
+        film.ways(ring(4, 4), 2, SIZE, 3)

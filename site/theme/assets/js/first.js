@@ -13,6 +13,10 @@ function __md_set(name, value, store, scope = __md_scope) {
 
 document.documentElement.classList.replace("no-js", "js");    // Material does it later, when it means styling all anew
 
+/* Material's script makes the addresses of the head absolute, once it has read the sitemap. By then a page has often been loaded, and
+   a browser asks the server again for a style sheet or a font whose address is set anew. While a page loads it does not. */
+for (const link of document.head.querySelectorAll("link[href]")) link.setAttribute("href", link.href);
+
 /* Readers who want no figure covered see each as it is, also until its script has come, which would have covered it (predict.js).
    So do those who have answered its question before, or whose link leads to a state of it. */
 (() => {
