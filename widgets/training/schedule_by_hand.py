@@ -177,6 +177,7 @@ class ScheduleByHand(Widget):
         until="level",
         help="The button that was pressed in vain, counted from the top; 0 if none",
     )
+    on_phone = "level"
     press = ("blocks", "ghosts", "hand")
     opens = ("beat_1f1b", "blocks")
 
