@@ -105,7 +105,7 @@ class NextPass(NamedTuple):
     missing: int  # the row of the hand, stage and slot, that would have to come first; NOWHERE if none
 
 
-class Between(NamedTuple):
+class GathersLeft(NamedTuple):
     """Gathers that have to come, as columns: the number of each in a list of blocks, the block that it comes
     behind (NOWHERE if none), and the one that it comes before."""
 
@@ -514,7 +514,7 @@ def least_total_s(line: Placing, orders: list[list[int]], total_s: float) -> flo
     fastest may be slower.
     """
     stages, chunks = line.stages, line.chunks
-    work, begins, stream, placed, gathers = [], [0], [], [], Between([], [], [])
+    work, begins, stream, placed, gathers = [], [0], [], [], GathersLeft([], [], [])
     for s in range(stages):
         for number in range(len(orders[s])):
             work.append(orders[s][number])
@@ -581,7 +581,9 @@ def add_left(line: Placing, place: int, work: list[int], stream: list[int]) -> N
             stream.append(first + 2)
 
 
-def add_gathers_left(line: Placing, stage: int, work: list[int], stream: list[int], gathers: Between) -> None:
+def add_gathers_left(
+    line: Placing, stage: int, work: list[int], stream: list[int], gathers: GathersLeft
+) -> None:
     """Append the gathers that a stage needs at least: the last micro-batch passes its first chunk forwards,
     its second, and the first backwards, and between these the weights change."""
     first, second, last = stage, line.stages + stage, line.batches - 1
@@ -607,7 +609,13 @@ def add_gathers_left(line: Placing, stage: int, work: list[int], stream: list[in
 
 
 def add_gather(
-    line: Placing, place: int, behind: int, before: int, work: list[int], stream: list[int], gathers: Between
+    line: Placing,
+    place: int,
+    behind: int,
+    before: int,
+    work: list[int],
+    stream: list[int],
+    gathers: GathersLeft,
 ) -> None:
     """Append a gather of a place's weights."""
     gathers.number.append(len(work))

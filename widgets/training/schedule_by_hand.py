@@ -65,7 +65,7 @@ KEY = [
     ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
 ]
 HOW = (
-    "A filled button is a pass that its stage can run next: press it, or the key that it names, and it is "
+    "A filled button is a pass that its stage can run next: press it, or the key named on it, and it is "
     "placed as early as it can start. A dashed one lacks something: press it to hear what."
 )
 TASK = [
@@ -519,6 +519,7 @@ class ScheduleByHand(Widget):
             "x": at,
             "par": par,
             "text": choose(found["total_s"] > 0, f"so far {show(found['total_s'], 'seconds')}", ""),
+            "par_short": f"par {par_time}",
             "par_text": choose(self.is_lost(), f"par {par_time} is out of reach", f"par {par_time}"),
         }
 
@@ -561,7 +562,9 @@ class ScheduleByHand(Widget):
         )
         p.segment(0, -0.03, "x", -0.03, source=end, line_color=color["ink"], line_width=1.5)
         p.text(0, -0.03, text="text", source=end, y_offset=14, **fig.BOLD)
-        p.text("par", -0.03, text="par_text", source=end, y_offset=14, text_align="right", **fig.LABEL)
+        for width, words in (("wide", "par_text"), ("narrow", "par_short")):
+            said = p.text("par", -0.03, text=words, source=end, y_offset=14, text_align="right", **fig.LABEL)
+            fig.only(width, said)
         for width, words in (("wide", "place next"), ("narrow", "place")):
             over = {"text_align": "right"} | fig.TEXT
             fig.only(width, p.text(BUTTONS_END - BETWEEN, 1.07, text=value(words), **over))
@@ -724,9 +727,11 @@ class ScheduleByHand(Widget):
             f"at {par}: begin on stage 1."
         )
         so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
-        lost = (
-            f"{some} are placed; a step will take {show(found['least_s'], 'seconds')} or more, where "
-            f"{self.level.name} takes {par}."
+        longer = (
+            f"a step takes {show(found['least_s'], 'seconds')} or more, where {self.level.name} takes {par}."
+        )
+        lost = choose(
+            found["total_s"] > 0, f"{some} are placed: {longer}", f"With room for {room} on a stage {longer}"
         )
         stands = choose(self.is_lost(), lost, choose(found["total_s"] > 0, so_far, empty))
         refused = f"Not yet: {self.reason()}; {some} stand, in {total}."
