@@ -128,7 +128,7 @@ def test_what_puts_par_out_of_reach_is_taken_back_by_the_button(visit, static):
         press(page, row)
     assert "lost" in hand.words()["regimes"]
     back.click()
-    hand.says(stage_3=4.0, stage_4=2.0)
+    hand.says(stage_1=4.0, stage_2=4.0, stage_3=4.0, stage_4=2.0)
     assert "lost" not in hand.words()["regimes"]
     hand.figure.locator("[data-reset]").click()
     expect(back).to_be_disabled()  # what was placed before is not what stands now
