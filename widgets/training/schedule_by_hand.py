@@ -65,8 +65,8 @@ KEY = [
     ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
 ]
 HOW = (
-    "A filled button is a pass that its stage can run next: press it, or the key named on it, and it is "
-    "placed as early as it can start. A dashed one lacks something: press it to hear what."
+    "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can "
+    "start. A dashed one lacks something: press it to hear what."
 )
 TASK = [
     (
@@ -683,8 +683,8 @@ class ScheduleByHand(Widget):
         )
         of_a_pass = (
             f"Par is out of reach: if what is placed stays, a step takes at least "
-            f"{show(found['least_s'], 'seconds')}. Take the last one back, with the button below the figure "
-            f"or with Backspace, and give its stage something else to do first. {select(self.index(), KEEN)}"
+            f"{show(found['least_s'], 'seconds')}. Take the last one back, with its button "
+            f"or Backspace, and give its stage something else to do first. {select(self.index(), KEEN)}"
         )
         return self.is_lost() & ~self.is_complete() & ~self.is_refused(), choose(
             from_start, of_room, of_a_pass
