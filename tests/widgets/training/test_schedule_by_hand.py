@@ -111,7 +111,7 @@ def test_legal_moves_alone_may_end_behind_par():
 
 
 def test_a_pass_that_puts_par_out_of_reach_is_told_at_once():
-    """A second forward on stage 4 holds up its first backward, and with it all that is left there, by 20 ms."""
+    """A second forward on stage 4 holds up its first backward, and all that is left there, by 20 ms."""
     first = ["0000", "000", "00", "0"]
     assert set(met(at(orders=first))) == {"going"}
     widget = pressed(pressed(at(orders=first), "hand", button(3, 0)), "hand", button(4, 0))
