@@ -57,6 +57,11 @@ def lost_share(wire: Link, each: Gpu, ranks: int, of: Model = llama) -> float:
     return (ranks - 1) / (ranks - 1 + useful_ranks(of, wire, each, matrices=3) - 1)
 
 
+def activations_bytes(sharded: float) -> float:
+    """What a sequence of 8,192 tokens leaves on each of eight tensor ranks; 1 with sequence parallelism."""
+    return memory.activation_bytes(llama, 8192, micro_batch=1, tensor=8, sequence_parallel=sharded)
+
+
 def kempner_share(tokens_per_s: float, gpus: int) -> float:
     """Tokens a second of each GPU in the sweep, over what one GPU alone reached there."""
     return tokens_per_s / gpus / 10471
@@ -72,7 +77,8 @@ def async_gain(precision: str) -> float:
     return 1 - torchtitan_s(precision, "_async") / torchtitan_s(precision)
 
 
-fsdp_bytes = 3 * 7 / 8 * memory.weight_bytes(parameters)  # what a GPU sends for 70B fully sharded over eight
+# what a GPU sends for the layers of 70B, fully sharded over eight
+fsdp_bytes = 3 * 7 / 8 * memory.weight_bytes(80 * models.layer_parameters(llama))
 
 
 def run(tp: int, zero: int, recompute: str = "none") -> Estimate:

@@ -66,6 +66,9 @@ short_run = layout.estimate(
     layout_405b(),
 )
 
+# optimizer and gradients of each GPU there, both shared out over the copies
+shared_out_bytes = short_run.memory_bytes["optimizer"] + short_run.memory_bytes["gradients"]
+
 
 def long_run(gather_context: bool = True) -> Estimate:
     """The same on sequences of 131,072 tokens, keys gathered or passed around a ring."""

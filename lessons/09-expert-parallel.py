@@ -9,7 +9,7 @@ from engine.base import units
 from engine.catalog import gpu, link, model, models, modern, node, recipe
 from engine.catalog.hardware import Link
 from engine.catalog.models import Model
-from engine.executed import executed_experts, routing
+from engine.executed import executed_experts, routing, spare_experts
 from engine.mechanism import compute, experts, flops, matmul, memory, shape
 from engine.mechanism.experts import Copies, ExpertLayerTime, ExpertNode
 from engine.step import layout
@@ -204,6 +204,16 @@ mfu_by_active = trillion_flops / (180e3 * units.HOUR * gpu("h800").bf16_flops_pe
 dense_factor = models.parameters(deepseek) / models.active_parameters(deepseek)
 # choices dropped with 64 experts and one choice each
 dropped_of_64 = routing.dropped_share(load_64, capacity_rows=room(tokens=512, top_k=1, of=64))
+# what each of 64 experts is asked for over the mean, with a skew of 0.8
+liked_of_64 = spare_experts.liked(64, 0.8)
+# the share of all choices that lies beyond 1.25 times the mean
+beyond_room = sum(max(0.0, each - 1.25) for each in liked_of_64) / 64
+# seconds in which a card sends the gradients of the design's experts among eight ranks
+design_scatter_s = 7 / 8 * 2 * design_experts / link("ib-ndr").bytes_per_s
+# seconds of the backward pass of 8,192 tokens at half of the peak; a token uses 5 of 64 + 1 experts
+design_backward_s = (
+    4 * 8192 * (48 * 5 * 3 * 4096 * 2048 + 48 * 4 * 4096**2 + 128256 * 4096) / (0.5 * h100.bf16_flops_per_s)
+)
 # tokens a second that the wire allows
 wire_tokens_per_s = 1 / (61 * 2 * 3 * 32 * 9 * 7000 / link("nvlink5").bytes_per_s)
 # seconds on wires with a message for each choice

@@ -35,6 +35,29 @@ def alone(tp: int = 1, pp: int = 1, cp: int = 1, tools: str = "context") -> Esti
     )
 
 
+def tried(cp: int, pp: int) -> Estimate:
+    """The opening case with all state sharded, in as many chunks as there can be."""
+    chunks = max(advice.chunks(llama, pp))
+    return layout.estimate(
+        llama,
+        h100,
+        job,
+        layout.Layout(
+            gpus=512,
+            cp=cp,
+            pp=pp,
+            zero=3,
+            schedule="interleaved" if chunks > 1 else "1f1b",
+            interleave=chunks,
+        ),
+    )
+
+
+def exposed_share(cp: int, pp: int) -> float:
+    """The share of that step for which gathers and gradients make it wait."""
+    return tried(cp, pp).time_s["data_exposed"] / tried(cp, pp).step_s
+
+
 def on_paper(tp: int = 1, pp: int = 1) -> Estimate:
     """The opening case held to one split, whether a framework can run it or not."""
     return search.plan(
@@ -284,3 +307,7 @@ h100s_for_mixtral = memory.minimum_gpus(mixtral_state, gpu("h100-sxm"))
 # parameters that a GPU of the Mixtral run holds
 held_params = sum(placement.held_parameters(mixtral, mixtral_axes))
 evenly_bytes = memory.state_bytes(models.parameters(mixtral)) / 32  # its state divided by 32
+# seconds of the opening case's arithmetic at the peak
+ideal_s = on_paper(tp=64).step_s * on_paper(tp=64).mfu()
+# the error of the estimate in the sweep that is the most too short
+shortest = min(validation.row(f"bloom_prequel_{key}").error for key in SWEEP)

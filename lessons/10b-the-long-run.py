@@ -1,5 +1,6 @@
 """The numbers of lesson 10b, The long run."""
 
+import math
 from functools import cache
 
 from engine import catalog
@@ -127,6 +128,8 @@ slow_share = cases.lost_share(cases.evidence(3))
 lost_with_minutes = reliability.wasted_share(young_s(60), checkpoint_s=60, mtbf_s=M, restart_s=600)
 # GPU-hours of Llama 3.1 405B over those of DeepSeek-V3
 hours_over_deepseek = hours_of("llama3.1-405b") / hours_of("deepseek-v3")
+# what ten minutes to come back take of 131,072 GPUs' time
+coming_back = 1 - math.exp(-600 / mtbf_s(131072))
 # parameters that a token of DeepSeek-V3 uses
 deepseek_active = models.active_parameters(model("deepseek-v3"))
 # useful time of 16,384 GPUs whose checkpoints go out at 2 TB/s

@@ -30,7 +30,8 @@ def activations(tp: int, pp: int = 2) -> float:
 def layout_in_words(axes: tuple[int, ...], paper: Paper) -> str:
     """The split of a paper's layout, and whether its experts are cut."""
     cut = ", experts cut" if paper.layouts.expert_tp[0] > 1 else ""
-    return f"TP {axes[0]} × PP {axes[1]}, ZeRO {axes[4]}{cut}"
+    context = f" × CP {axes[2]}" if axes[2] > 1 else ""
+    return f"TP {axes[0]} × PP {axes[1]}{context}, ZeRO {axes[4]}{cut}"
 
 
 def pace_of(paper: Paper) -> str:
@@ -67,6 +68,8 @@ used_1917 = examination.used_bytes(examination.by_hand(1917, tp=2, pp=2, ep=8))
 embedding_1917 = models.embedding_parameters(examination.spec(1917).model)
 # what attention costs there, in parameters
 attention_1917 = examination.attention_params(examination.spec(1917))
+# what its gradients take of the step with four context ranks and two stages
+context_waits = examination.shares(examination.by_hand(1917, pp=2, cp=4, ep=8))[5]
 counted_1917 = examination.counted_params(examination.spec(1917))  # parameters that count
 days_1917 = examination.estimate_days(examination.spec(1917), 0.45)  # days at a guessed MFU
 cut_further = tried(tp=8, pp=4).ratio  # the step of TP 8 × PP 4 over the best

@@ -82,7 +82,7 @@ def _row(mission) -> dict:
         f"Tensor {answer.tp:.0f} × pipeline {answer.pp:.0f} × context {answer.cp:.0f} × data {answer.dp:.0f}"
         + (f", expert {answer.ep:.0f}" if answer.ep > 1 else "")
         + f", ZeRO {answer.zero:.0f}, micro-batch {answer.micro_batch:.0f}, "
-        f"{cases.SCHEDULE_NAMES[int(answer.schedule)]}, "
+        f"{cases.SCHEDULE_TITLES[int(answer.schedule)]}, "
         + ("every layer" if answer.recompute else "nothing")
         + " recomputed: "
         + f"{units.human(float(verdict.mfu), 'percent')} MFU, {units.human(float(verdict.days), 'count')} "

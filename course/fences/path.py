@@ -31,10 +31,10 @@ from widgets.kit.widget import all_widgets
 FIELDS = ("key", "name", "about", "steps")
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <details class="path" id="{{ path.key }}" data-path="{{ path.key }}" data-name="{{ path.name }}">
-<summary>{{ path.name }}<span class="path__about">{{ path.about }}</span></summary>
+<summary>{{ path.name }} <span class="path__about">{{ path.about }}</span></summary>
 <ol>
 {% for step in path.steps %}<li><a href="{{ step.href }}"{% if step.lesson %} data-lesson{% endif %}>
-{% if step.of %}<span class="path__of">{{ step.of }}: </span>{% endif %}{{ step.title }}</a><span class="path__why">{{ step.why }}</span></li>
+{% if step.of %}<span class="path__of">{{ step.of }}: </span>{% endif %}{{ step.title }}</a> <span class="path__why">{{ step.why }}</span></li>
 {% endfor %}</ol>
 </details>""")
 

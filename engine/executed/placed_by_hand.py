@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import check
 from engine.base.program import full, program, zeros
+from engine.executed.one_machine import least_end_s
 from engine.executed.pipeline_schedules import find_needs, most_held, pass_s
 from engine.mechanism.pipeline import KEPT_FOR_WEIGHTS, SCHEDULES
 from engine.mechanism.pipeline_orders import (
@@ -104,6 +105,15 @@ class NextPass(NamedTuple):
     missing: int  # the row of the hand, stage and slot, that would have to come first; NOWHERE if none
 
 
+class GathersLeft(NamedTuple):
+    """Gathers that have to come, as columns: the number of each in a list of blocks, the block that it comes
+    behind (NOWHERE if none), and the one that it comes before."""
+
+    number: list[int]
+    behind: list[int]
+    before: list[int]
+
+
 class Strips(NamedTuple):
     """Stretches of time in which a stage holds the same activations, as columns."""
 
@@ -157,6 +167,7 @@ class Played(NamedTuple):
     placed=(),
     passes=(),
     total_s=(),
+    least_s=(),
     par_s=(),
     idle=(),
     par_idle=(),
@@ -183,7 +194,8 @@ def placed_by_hand(
     with it, its start and end, and whether the published schedule has it next; ``input_…``: the pass of the
     same micro-batch that a refused one needs first. ``held_…``: how many
     micro-batches' activations a stage holds, over time; ``held``: the most. ``par_s`` is the step of the
-    published schedule; ``idle`` the share of the time up to the last end in which a stage does not compute.
+    published schedule, and ``least_s`` what a step takes at least after what stands (``least_total_s``);
+    ``idle`` the share of the time up to the last end in which a stage does not compute.
     A gather of weights takes its stage's time, and nothing has to arrive for it. Leaves out messages, and the
     ReduceScatter of gradients.
     """
@@ -296,6 +308,7 @@ def placed_by_hand(
         "placed": count - sum_of_counts(line.gathers),
         "passes": stages * batches * chunks * (3 if mode == SPLIT else 2),
         "total_s": now.total_s,
+        "least_s": least_total_s(line, orders, now.total_s),
         "par_s": par.total_s,
         "idle": 1 - compute_s / (stages * now.total_s) if now.total_s > 0 else 0.0,
         "par_idle": 1 - each_s / par.total_s,
@@ -489,6 +502,136 @@ def played(orders: list[list[int]], stages: int, batches: int, chunks: int) -> P
     for s in range(stages):
         held[s] = most_held(kind, begins[s], begins[s + 1] - 1, chunks)
     return Played(work, begins, start_s, end_s, waits_for, total_s, held)
+
+
+# -- what can still come of it -------------------------------------------------------------------------------
+def least_total_s(line: Placing, orders: list[list[int]], total_s: float) -> float:
+    """What a whole step takes at least if these orders stand. ``total_s``: the last end of what is placed.
+
+    Each stage is looked at alone. A pass can begin no earlier than its input could be there if the other
+    stages ran forwards and backwards side by side, and the step ends no earlier than the passes that wait for
+    it, so counted. Between the two the stage runs one pass at a time. A bound: no order is faster, and the
+    fastest may be slower.
+    """
+    stages, chunks = line.stages, line.chunks
+    work, begins, stream, placed, gathers = [], [0], [], [], GathersLeft([], [], [])
+    for s in range(stages):
+        for number in range(len(orders[s])):
+            work.append(orders[s][number])
+            stream.append(s)
+        placed.append(len(work))
+        for chunk in range(chunks):
+            add_left(line, chunk * stages + s, work, stream)
+        if line.mode == SHARDED:
+            add_gathers_left(line, s, work, stream, gathers)
+        begins.append(len(work))
+    count, batches = len(work), line.batches
+    kind, place = [kind_of(work[i]) for i in range(count)], [place_of(work[i]) for i in range(count)]
+    batch, lasts_s = [batch_of(work[i]) for i in range(count)], zeros(count)
+    stage_of, needs = zeros(count), [[] for _ in range(count)]
+    find_needs(kind, place, batch, begins, stages * chunks, batches, stage_of, needs)
+    frees = full(stages * chunks * batches, NOWHERE)
+    for number in range(count):
+        lasts_s[number] = takes_s(kind[number], chunks)
+        if kind[number] == (WEIGHT if line.mode == SPLIT else BACKWARD):
+            frees[place[number] * batches + batch[number]] = number
+    for s in range(stages):
+        for number in range(placed[s], begins[s + 1]):
+            if placed[s] > begins[s]:
+                needs[number].append(placed[s] - 1)
+            # with two chunks, those before the last may be in flight without anything of the last
+            room = int(line.room) * (1 if place[number] // stages == chunks - 1 else chunks)
+            if kind[number] == FORWARD and batch[number] >= room:
+                needs[number].append(frees[place[number] * batches + batch[number] - room])
+    for i in range(len(gathers.number)):
+        if gathers.behind[i] >= 0:
+            needs[gathers.number[i]].append(number_of(gathers.behind[i], work))
+        needs[number_of(gathers.before[i], work)].append(gathers.number[i])
+    streams, none_s = stages + 3 * stages * chunks, full(count, 0.0)
+    start_s, _, _ = timetable(streams, stream, lasts_s, none_s, needs)
+    back_stream = [stream[count - 1 - i] for i in range(count)]
+    back_s, back_needs = [lasts_s[count - 1 - i] for i in range(count)], [[] for _ in range(count)]
+    for number in range(count):
+        for before in needs[number]:
+            back_needs[count - 1 - before].append(count - 1 - number)
+    _, from_end_s, _ = timetable(streams, back_stream, back_s, none_s, back_needs)
+    least_s = total_s
+    for s in range(stages):
+        ready_s, own_s, after_s = [], [], []
+        for number in range(placed[s], begins[s + 1]):
+            ready_s.append(start_s[number])
+            own_s.append(lasts_s[number])
+            after_s.append(from_end_s[count - 1 - number] - lasts_s[number])
+        least_s = max(least_s, least_end_s(ready_s, own_s, after_s))
+    return least_s
+
+
+def add_left(line: Placing, place: int, work: list[int], stream: list[int]) -> None:
+    """Append the passes that are left at a place, each kind on a stream of its own."""
+    first = line.stages + 3 * place
+    for batch in range(line.forwards[place], line.batches):
+        work.append(block(FORWARD, place, batch))
+        stream.append(first)
+    for batch in range(line.backwards[place], line.batches):
+        work.append(block(INPUT if line.mode == SPLIT else BACKWARD, place, batch))
+        stream.append(first + 1)
+    if line.mode == SPLIT:
+        for batch in range(line.weights[place], line.batches):
+            work.append(block(WEIGHT, place, batch))
+            stream.append(first + 2)
+
+
+def add_gathers_left(
+    line: Placing, stage: int, work: list[int], stream: list[int], gathers: GathersLeft
+) -> None:
+    """Append the gathers that a stage needs at least: the last micro-batch passes its first chunk forwards,
+    its second, and the first backwards, and between these the weights change."""
+    first, second, last = stage, line.stages + stage, line.batches - 1
+    has = line.gathered[stage]
+    if line.forwards[first] <= last:
+        if has != 0:
+            add_gather(
+                line, first, NOWHERE, block(FORWARD, first, line.forwards[first]), work, stream, gathers
+            )
+        add_gather(
+            line, second, block(FORWARD, first, last), block(FORWARD, second, last), work, stream, gathers
+        )
+    elif line.backwards[second] <= last and has != 1:
+        batch = line.backwards[second]
+        add_gather(line, second, NOWHERE, block(BACKWARD, second, batch), work, stream, gathers)
+    if line.backwards[second] <= last:
+        add_gather(
+            line, first, block(BACKWARD, second, last), block(BACKWARD, first, last), work, stream, gathers
+        )
+    elif line.backwards[first] <= last and has != 0:
+        batch = line.backwards[first]
+        add_gather(line, first, NOWHERE, block(BACKWARD, first, batch), work, stream, gathers)
+
+
+def add_gather(
+    line: Placing,
+    place: int,
+    behind: int,
+    before: int,
+    work: list[int],
+    stream: list[int],
+    gathers: GathersLeft,
+) -> None:
+    """Append a gather of a place's weights."""
+    gathers.number.append(len(work))
+    gathers.behind.append(behind)
+    gathers.before.append(before)
+    work.append(block(GATHER, place, 0))
+    stream.append(line.stages + 3 * place + 2)
+
+
+def number_of(wanted: int, work: list[int]) -> int:
+    """Where a block stands in a list that has it once."""
+    found = NOWHERE
+    for number in range(len(work)):
+        if work[number] == wanted:
+            found = number
+    return found
 
 
 def mark_critical(now: Played, critical: list[float]) -> None:

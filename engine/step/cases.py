@@ -38,6 +38,11 @@ SCHEDULE_KEYS, CHUNKS = zip(*search.EVERY_SCHEDULE)
 SCHEDULE_NAMES = tuple(
     f"{key} × {chunks}" if chunks > 1 else key for key, chunks in zip(SCHEDULE_KEYS, CHUNKS)
 )
+# as the literature writes them, for readers
+SCHEDULE_TITLES = tuple(
+    name.replace(key, SCHEDULES[key].name.removesuffix(" 1F1B"))
+    for key, name in zip(SCHEDULE_KEYS, SCHEDULE_NAMES)
+)
 IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
 COEFFICIENTS = {
     name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields

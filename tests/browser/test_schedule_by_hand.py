@@ -21,6 +21,12 @@ BUTTON = """row => {
   return { x: (x("left") + x("right")) / 2, y: (y("bottom") + y("top")) / 2,
            width: x("right") - x("left"), height: y("bottom") - y("top") };
 }"""
+# (start, whether it is a forward, key) of all buttons whose passes can run
+CAN_RUN = """() => {
+  const part = name => Bokeh.documents[0].get_model_by_name(name).data, hand = part("hand"), ghosts = part("ghosts");
+  return [...hand.key].map((key, row) => [Math.round(1e6 * ghosts.left[row]), row % 4 ? 0 : 1, key])
+    .filter((_, row) => hand.outline[row]);
+}"""
 HALF_WAY = "?" + "&".join(
     f"schedule_by_hand.stage_{s}={code}" for s, code in ((1, 33), (2, 17), (3, 9), (4, 5))
 )
@@ -96,6 +102,36 @@ def test_1f1b_is_built_with_keys(visit, static):
     hand.says(**whole())
     page.keyboard.press("Backspace")
     expect(hand.figure.locator('[data-readout="placed"]')).to_have_text("63 of 64 passes")
+
+
+def test_1f1b_is_built_by_the_rule_that_the_figure_gives_with_a_key_for_each_pass(visit, static):
+    """Stage 1's forwards until it has no room; then what can start soonest, of two the backward."""
+    page = visit().go(f"{static}schedule_by_hand/")
+    hand = Hand(page, "schedule_by_hand")
+    hand.figure.locator("[data-plot]").focus()
+    pressed = 0
+    while can := page.evaluate(CAN_RUN):
+        filling = pressed < 4 and [each for each in can if each[2] == "1"]
+        page.keyboard.press((filling or sorted(can))[0][2])
+        pressed += 1
+    assert pressed == 64
+    hand.says(**whole())
+    assert "reached" in hand.words()["regimes"]
+
+
+def test_what_puts_par_out_of_reach_is_taken_back_by_the_button(visit, static):
+    page = visit().go(f"{static}schedule_by_hand/?schedule_by_hand.stage_1=4&schedule_by_hand.stage_2=4")
+    hand = Hand(page, "schedule_by_hand")
+    back = hand.figure.get_by_role("button", name="Take the last one back")
+    expect(back).to_be_disabled()
+    for row in (2 * MOST_SLOTS, 2 * MOST_SLOTS, 3 * MOST_SLOTS, 3 * MOST_SLOTS):
+        press(page, row)
+    assert "lost" in hand.words()["regimes"]
+    back.click()
+    hand.says(stage_1=4.0, stage_2=4.0, stage_3=4.0, stage_4=2.0)
+    assert "lost" not in hand.words()["regimes"]
+    hand.figure.locator("[data-reset]").click()
+    expect(back).to_be_disabled()  # what was placed before is not what stands now
 
 
 @pytest.mark.parametrize(("key", "orders", "vain", "said", "lit"), RULES)

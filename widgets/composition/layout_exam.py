@@ -570,7 +570,7 @@ class LayoutExam(Widget):
         a = self.found().layouts
         cut = choose(a.expert_tp[0] > 1, ", experts cut by tensor ranks", "")
         return choose(
-            self.found().legal, f"{select(a.schedule[0], cases.SCHEDULE_NAMES)}{cut}", "cannot be built"
+            self.found().legal, f"{select(a.schedule[0], cases.SCHEDULE_TITLES)}{cut}", "cannot be built"
         )
 
     @readout("Points")
@@ -620,7 +620,7 @@ class LayoutExam(Widget):
         a = self.found().layouts
         return (
             f"{self.axes_of(place)}, ZeRO {show(a.zero[place], 'count')}, micro-batch "
-            f"{show(a.micro_batch[place], 'count')}, {select(a.schedule[place], cases.SCHEDULE_NAMES)}, "
+            f"{show(a.micro_batch[place], 'count')}, {select(a.schedule[place], cases.SCHEDULE_TITLES)}, "
             f"{select(a.recompute[place], planned.RECOMPUTED)}"
         )
 

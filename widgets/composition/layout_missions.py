@@ -44,7 +44,10 @@ class LayoutMissions(Widget):
     )
     schedule = Choice(
         "Pipeline schedule",
-        {name.replace(" ", ""): (name, float(i)) for i, name in enumerate(cases.SCHEDULE_NAMES)},
+        {
+            name.replace(" ", ""): (title, float(i))
+            for i, (name, title) in enumerate(zip(cases.SCHEDULE_NAMES, cases.SCHEDULE_TITLES, strict=True))
+        },
         "1f1b",
         more=True,
     )

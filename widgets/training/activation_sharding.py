@@ -75,9 +75,9 @@ class ActivationSharding(Widget):
         "parallelism alone, + SP adds sequence parallelism over the same ranks. The dashed line is all of a "
         "GPU's HBM over the model's layers: with at least as many micro-batches as pipeline stages, the "
         "first holds that many layers' activations under 1F1B. Left out: weights and optimizer, logits, what "
-        "is rebuilt under full recompute, and FlashAttention's row statistics. Selective recompute repeats "
-        "both products of attention; FlashAttention repeats one: half of the share shown for all but the "
-        "scores."
+        "is rebuilt under full recompute, and FlashAttention's row statistics. If all but the scores is "
+        "kept, the share recomputed is that of both products of attention; FlashAttention, which repeats one "
+        "of them, adds half as much."
     )
     formula = (
         "$$M = s\\,b\\,h\\left(10 + \\frac{24}{t} + \\frac{5\\,a\\,s}{h\\,t}\\right) \\;\\xrightarrow{SP}\\; "

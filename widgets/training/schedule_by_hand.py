@@ -36,6 +36,7 @@ POSITION = "The position, as numbers"
 STAGES = [f"stage_{s + 1}" for s in range(MOST_STAGES)]
 EVERY = ("level", "room", *STAGES)
 HAND = np.arange(float(ROWS))
+KEYS = [key for row in zip(*("1234", "qwer", "asdf", "zxcv"), strict=True) for key in row]
 HAND_STAGE, HAND_SLOT = np.floor(HAND / MOST_SLOTS), HAND % MOST_SLOTS
 
 # A lane from its top: the passes, and below them what the stage holds. Beside it are buttons, in two rows.
@@ -176,6 +177,7 @@ class ScheduleByHand(Widget):
         until="level",
         help="The button that was pressed in vain, counted from the top; 0 if none",
     )
+    on_phone = "level"
     press = ("blocks", "ghosts", "hand")
     opens = ("beat_1f1b", "blocks")
 
@@ -256,6 +258,11 @@ class ScheduleByHand(Widget):
     def is_par(self):
         found = self.found()
         return found["total_s"] < 1.0001 * found["par_s"]
+
+    def is_lost(self):
+        """Whether no passes that may still come lead to par."""
+        found = self.found()
+        return found["least_s"] > 1.0001 * found["par_s"]
 
     @once
     def may(self):
@@ -440,6 +447,9 @@ class ScheduleByHand(Widget):
             "top": top,
             "x": fig.midpoint(left, right),
             "y": fig.midpoint(bottom, top),
+            "key": select(np.where(there, HAND, ROWS), [*KEYS, ""]),
+            "key_x": right - 2 * BETWEEN,
+            "key_seen": np.where(left_over, 1.0, 0.0),
             "name": select(
                 np.where(left_over, 1.0, 0.0),
                 ["", self.named(*(found[f"hand_{name}"] for name in ("kind", "batch", "chunk")))],
@@ -504,11 +514,13 @@ class ScheduleByHand(Widget):
     def step_so_far(self):
         found = self.found()
         at, par = found["total_s"] / self.width_s(), found["par_s"] / self.width_s()
+        par_time = show(found["par_s"], "seconds")
         return {
             "x": at,
             "par": par,
             "text": choose(found["total_s"] > 0, f"so far {show(found['total_s'], 'seconds')}", ""),
-            "par_text": f"par {show(found['par_s'], 'seconds')}",
+            "par_short": f"par {par_time}",
+            "par_text": choose(self.is_lost(), f"par {par_time} is out of reach", f"par {par_time}"),
         }
 
     def figure(self, sources):
@@ -550,7 +562,9 @@ class ScheduleByHand(Widget):
         )
         p.segment(0, -0.03, "x", -0.03, source=end, line_color=color["ink"], line_width=1.5)
         p.text(0, -0.03, text="text", source=end, y_offset=14, **fig.BOLD)
-        p.text("par", -0.03, text="par_text", source=end, y_offset=14, text_align="right", **fig.LABEL)
+        for width, words in (("wide", "par_text"), ("narrow", "par_short")):
+            said = p.text("par", -0.03, text=words, source=end, y_offset=14, text_align="right", **fig.LABEL)
+            fig.only(width, said)
         for width, words in (("wide", "place next"), ("narrow", "place")):
             over = {"text_align": "right"} | fig.TEXT
             fig.only(width, p.text(BUTTONS_END - BETWEEN, 1.07, text=value(words), **over))
@@ -584,6 +598,8 @@ class ScheduleByHand(Widget):
             )
         name = fig.TEXT | {"text_color": fig.hues("on", ON)}
         p.text("x", "y", text="name", source=hand, text_align="center", **name)
+        key = fig.TEXT | {"text_color": fig.hues("on", ON), "text_align": "right", "text_alpha": "key_seen"}
+        fig.only("wide", p.text("key_x", "y", text="key", source=hand, **key))
         p.scatter(
             "x",
             "top",
@@ -602,10 +618,13 @@ class ScheduleByHand(Widget):
         found = self.found()
         return f"{show(found['placed'], 'count')} of {show(found['passes'], 'count')} passes"
 
-    @readout("Step so far", help="From the first start to the last end of what is placed")
+    @readout("The step at best", help="No step takes less if what is placed stays as it is")
+    def at_best(self):
+        return show(self.found()["least_s"], "seconds"), self.is_lost()
+
+    @readout("Step so far", help="From the first start to the last end of what is placed", rest=True)
     def so_far(self):
-        found = self.found()
-        return show(found["total_s"], "seconds"), self.is_complete() & ~self.is_par()
+        return show(self.found()["total_s"], "seconds")
 
     @readout("Par", help="The published schedule, run with the same times")
     def par(self):
@@ -655,6 +674,23 @@ class ScheduleByHand(Widget):
         )
 
     @regime()
+    def lost(self):
+        found = self.found()
+        from_start = found["total_s"] <= 0
+        of_room = (
+            f"{self.level.name} needs room for more micro-batches: here a step takes at least "
+            f"{show(found['least_s'], 'seconds')}, whatever the order."
+        )
+        of_a_pass = (
+            f"Par is out of reach: if what is placed stays, a step takes at least "
+            f"{show(found['least_s'], 'seconds')}. Take the last one back, with its button "
+            f"or Backspace, and give its stage something else to do first. {select(self.index(), KEEN)}"
+        )
+        return self.is_lost() & ~self.is_complete() & ~self.is_refused(), choose(
+            from_start, of_room, of_a_pass
+        )
+
+    @regime()
     def reached(self):
         found = self.found()
         beaten = found["total_s"] < 0.9999 * found["par_s"]
@@ -667,12 +703,13 @@ class ScheduleByHand(Widget):
 
     @regime()
     def begin(self):
-        return (self.found()["total_s"] <= 0) & ~self.is_refused(), f"{select(self.index(), TASK)} {HOW}"
+        begins = (self.found()["total_s"] <= 0) & ~self.is_refused() & ~self.is_lost()
+        return begins, f"{select(self.index(), TASK)} {HOW}"
 
     @regime()
     def going(self):
         found = self.found()
-        under_way = (found["total_s"] > 0) & ~self.is_complete() & ~self.is_refused()
+        under_way = (found["total_s"] > 0) & ~self.is_complete() & ~self.is_refused() & ~self.is_lost()
         return under_way, f"{select(self.index(), KEEN)} {HOW}"
 
     def summary(self):
@@ -690,7 +727,13 @@ class ScheduleByHand(Widget):
             f"at {par}: begin on stage 1."
         )
         so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
-        stands = choose(found["total_s"] > 0, so_far, empty)
+        longer = (
+            f"a step takes {show(found['least_s'], 'seconds')} or more, where {self.level.name} takes {par}."
+        )
+        lost = choose(
+            found["total_s"] > 0, f"{some} are placed: {longer}", f"With room for {room} on a stage {longer}"
+        )
+        stands = choose(self.is_lost(), lost, choose(found["total_s"] > 0, so_far, empty))
         refused = f"Not yet: {self.reason()}; {some} stand, in {total}."
         return choose(self.is_refused(), refused, choose(self.is_complete(), whole, stands))
 

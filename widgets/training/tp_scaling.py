@@ -312,10 +312,6 @@ class TpScaling(Widget):
             line_dash=[2, 4],
             line_width=2,
         )
-        for width, words in (("wide", "text"), ("narrow", "narrow")):
-            aside = {"text_align": "align", "x_offset": "shift", "y_offset": -24, "source": rule}
-            said = p.text("ranks", "bottom", text=words, **aside, **fig.LABEL | fig.OVER_LINES)
-            fig.only(width, said)
         p.line(
             "ranks", "compute_s", source=times, line_color=color["compute"], line_width=2.2, line_dash=[8, 3]
         )
@@ -342,6 +338,10 @@ class TpScaling(Widget):
             "ranks", "layer_s", source=times, size=6, fill_color=color["ink"], line_color=color["panel"]
         )
         p.segment("ranks", "bottom", "ranks", "layer_s", source=sources["chosen"], line_color=color["ink"])
+        for width, words in (("wide", "text"), ("narrow", "narrow")):
+            aside = {"text_align": "align", "x_offset": "shift", "y_offset": -24, "source": rule}
+            said = p.text("ranks", "bottom", text=words, **aside, **fig.LABEL | fig.OVER_LINES)
+            fig.only(width, said)
         p.scatter(
             "ranks",
             "layer_s",

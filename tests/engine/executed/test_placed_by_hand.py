@@ -256,3 +256,64 @@ def test_the_mark_goes_along_the_published_order_and_leaves_with_the_reader():
 def test_an_unknown_level_is_refused():
     with refused("key", "2f2b", "zb-h1"):
         by_level("2f2b", NOTHING)
+
+
+# -- what can still come of it -------------------------------------------------------------------------------
+def test_four_forwards_on_the_last_stage_cost_60_ms():
+    """Stage 4 is free at 140 ms and runs B1 to B4 until 300. F5 waits for B1 of stage 1, which ends at 300,
+    and arrives at 360 ms. 240 ms of passes are left then, and behind the last of them three backwards."""
+    assert by_level("1f1b", [F * 4, F * 4, F * 4, F * 4])["least_s"] == pytest.approx(0.36 + 0.24 + 0.12)
+    assert by_level("1f1b", published_orders("1f1b"))["least_s"] == pytest.approx(0.66)
+
+
+def test_with_room_for_two_par_is_out_of_reach_from_the_start():
+    assert by_level("1f1b", NOTHING, room=2.0)["least_s"] > by_level("1f1b", NOTHING)["par_s"] + 1e-9
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_nothing_published_is_called_out_of_reach(key):
+    """Whatever part of the published schedule stands."""
+    orders = published_orders(key)
+    for placed in range(max(map(len, orders)) + 1):
+        found = by_level(key, [order[:placed] for order in orders])
+        assert found["least_s"] == pytest.approx(found["par_s"])
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_order_is_shorter_than_what_was_said_on_the_way(key, seed):
+    """Random legal moves: what is said to be the least never falls, and the step ends no earlier."""
+    choice, orders, least_s = random.Random(seed), [""] * 4, 0.0
+    while True:
+        found = by_level(key, orders)
+        assert found["least_s"] >= least_s - 1e-9
+        least_s = found["least_s"]
+        may = [
+            divmod(row, MOST_SLOTS)
+            for row in np.flatnonzero((found["hand_why"] == MAY) & (found["hand_there"] > 0))
+        ]
+        if not may:
+            break
+        stage, slot = choice.choice(may)
+        orders[stage] += str(slot)
+    if found["placed"] == found["passes"]:
+        assert found["total_s"] == pytest.approx(least_s)
+
+
+@pytest.mark.parametrize("key", ["1f1b", "interleaved", "zb-h1"])
+def test_whoever_heeds_the_warning_reaches_par(key):
+    """Random moves, each taken back if par is then out of reach."""
+    choice, orders = random.Random(3), [""] * 4
+    for _ in range(200):
+        found = by_level(key, orders)
+        may = [
+            divmod(row, MOST_SLOTS)
+            for row in np.flatnonzero((found["hand_why"] == MAY) & (found["hand_there"] > 0))
+        ]
+        choice.shuffle(may)
+        for stage, slot in may:
+            tried = [order + str(slot) if s == stage else order for s, order in enumerate(orders)]
+            if by_level(key, tried)["least_s"] < found["par_s"] + 1e-9:
+                orders = tried
+                break
+    assert found["placed"] == found["passes"] and found["total_s"] == pytest.approx(found["par_s"])

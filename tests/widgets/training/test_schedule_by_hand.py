@@ -107,7 +107,29 @@ def test_legal_moves_alone_may_end_behind_par():
     widget = at(orders=["0000111100001111"] * 4)
     assert set(met(widget)) == {"behind"}
     assert not lacks(met(widget)["behind"], "840 ms", "660 ms")
-    assert widget.shown()["readouts"]["so_far"] == {"text": "840 ms", "alarm": True}
+    assert widget.shown()["readouts"]["at_best"] == {"text": "840 ms", "alarm": True}
+
+
+def test_a_pass_that_puts_par_out_of_reach_is_told_at_once():
+    """A second forward on stage 4 holds up its first backward, and all that is left there, by 20 ms."""
+    first = ["0000", "000", "00", "0"]
+    assert set(met(at(orders=first))) == {"going"}
+    widget = pressed(pressed(at(orders=first), "hand", button(3, 0)), "hand", button(4, 0))
+    assert set(met(widget)) == {"lost"}
+    assert not lacks(met(widget)["lost"], "out of reach", "680 ms", "Backspace")
+    assert widget.shown()["readouts"]["at_best"]["alarm"]
+    assert not lacks(widget.shown()["parts"]["step_so_far"]["par_text"], "out of reach")
+
+
+def test_too_little_room_is_told_before_the_first_pass():
+    assert not lacks(met(at(room="2"))["lost"], "needs room for more")
+
+
+def test_each_button_names_a_key_of_its_own():
+    hand = at("interleaved").shown()["parts"]["hand"]
+    keys = [key for key in hand["key"] if key]
+    assert len(set(keys)) == len(keys) == 16
+    assert hand["key"][button(2, 0)] == "2" and hand["key"][button(2, 1)] == "w"
 
 
 def test_less_room_refuses_what_fitted():

@@ -90,7 +90,7 @@ class Chosen:
             for name in ("tp", "pp", "cp", "dp", "ep", "zero", "micro_batch")
         }
         fastest = choose(self.none_fits(), "1, the leanest; none fits", "1, the fastest that fits")
-        place, schedule = self.place(), select(a.schedule, cases.SCHEDULE_NAMES)
+        place, schedule = self.place(), select(a.schedule, cases.SCHEDULE_TITLES)
         kept = choose(
             place < TOP, f"{select(place, RANKS + RANKS[:1] * FRONT)}, one of the next best", "On the front"
         )

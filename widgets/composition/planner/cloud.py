@@ -80,7 +80,7 @@ class Cloud:
         return phrase(
             "TP {tp} · PP {pp} · CP {cp} · DP {dp} · EP {ep} · ZeRO {zero} · micro-batch {micro_batch} · "
             "{schedule} · {recompute}",
-            schedule=select(a.schedule, cases.SCHEDULE_NAMES),
+            schedule=select(a.schedule, cases.SCHEDULE_TITLES),
             recompute=select(a.recompute, planned.RECOMPUTED),
             **counts,
         )

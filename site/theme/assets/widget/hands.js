@@ -60,7 +60,8 @@ export function bindCarry(view) {
   }
 }
 
-// Where the hand presses, or Enter (walk.js), the controls get what the row's columns `sets_…` say. Each press can be taken back.
+// Where the hand presses, or Enter or the mark's own key (walk.js), the controls get what the row's columns `sets_…` say. Each press
+// can be taken back, as long as nothing else has moved these controls since.
 export const SETS = "sets_";
 const STILL_PX = 10;
 
@@ -69,10 +70,27 @@ export function bindPress(view) {
   const place = view.$("[data-plot]"), before = [];
   view.pressMark = (part, row) => {
     const columns = Object.entries(view.drawn[part]).filter(([name]) => name.startsWith(SETS));
-    before.push({ ...view.values });
-    view.set(Object.fromEntries(columns.map(([name, column]) => [name.slice(SETS.length), column[row]])), true);
+    const sets = Object.fromEntries(columns.map(([name, column]) => [name.slice(SETS.length), column[row]]));
+    const stood = { ...view.values };
+    view.set(sets, true);
+    before.push({ stood, sets });
+    offer();
   };
-  view.takeBack = () => { if (before.length) view.set(before.pop(), true); };
+  const back = view.$("[data-take-back]"), stands = ({ sets }) => Object.entries(sets).every(([name, value]) => view.values[name] === value);
+  const offer = () => {
+    if (before.length && !stands(before.at(-1))) before.length = 0;
+    if (back) back.disabled = !before.length;
+  };
+  view.takeBack = () => {
+    offer();
+    if (before.length) view.set(before.pop().stood, true);
+    offer();
+  };
+  if (back) {
+    back.parentElement.hidden = false;
+    back.addEventListener("click", () => view.takeBack());
+    view.element.addEventListener("widget-shown", offer);
+  }
   place.classList.add("pressable");
   let down = null;
   place.addEventListener("pointerdown", event => { down = event.isPrimary && event.button === 0 ? [event.clientX, event.clientY] : null; });
@@ -84,6 +102,7 @@ export function bindPress(view) {
     const found = pressedMark(view, event);
     if (!found) return;
     view.pressMark(...found);
+    place.focus({ preventScroll: true });  // the keys of the marks go on from here
     const note = place.querySelector(".widget-hint");  // it was about the mark as it stood
     if (note) note.hidden = true;
   });

@@ -4,7 +4,7 @@ import { isCovered } from "./drives.js";
 import { marks } from "./marks.js";
 
 const HOW = "Arrow keys go from mark to mark, with Shift one by one where there are many. Escape leaves.";
-const PRESS = " Enter presses a mark, Backspace takes the last press back.";
+const PRESS = " Enter presses a mark, and so does the key that it names. Backspace takes the last press back.";
 const MANY = 64, STOPS = 32;  // marks of a lane from which on a key passes over some, and how many stops it then has
 const POINT = 9;         // pixels around a point
 const LEAST = 0.4;       // pixels: what is thinner cannot be seen
@@ -23,7 +23,11 @@ export function bindWalk(view, hints) {
   place.setAttribute("aria-describedby", `${place.getAttribute("aria-describedby")} ${how.id}`);
   place.addEventListener("mousedown", event => event.preventDefault());  // a mouse points: the keyboard stays where it was
   place.addEventListener("focus", () => { if (place.matches(":focus-visible")) walk.offer(); });
-  place.addEventListener("keydown", event => { if (walk.key(event)) event.preventDefault(); });
+  place.addEventListener("keydown", event => { 
+    if (!walk.key(event)) return;
+    event.preventDefault();
+    event.stopPropagation();  // the site has letters of its own
+  });
   place.addEventListener("blur", () => walk.leave());
 }
 
@@ -60,6 +64,8 @@ class Walk {
       this.view.pressMark(this.at.part, this.at.row);
       return true;
     }
+    const named = ctrlKey || shiftKey || isCovered(this.view.element) ? null : this.named(key);
+    if (named) { this.view.pressMark(...named); return true; }
     const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1], Home: "first", End: "last" }[key];
     if (!way || (ctrlKey && way instanceof Array)) return false;
     if (isCovered(this.view.element)) { this.say("Answer the figure’s question first."); return true; }
@@ -69,6 +75,15 @@ class Walk {
     const here = this.at && found(lanes, this.at), to = here ? next(lanes, here, way, ctrlKey, shiftKey) : lanes[0][0];
     if (to !== here) this.go(to);
     return true;
+  }
+
+  // The mark that names this key in its part's column `key`.
+  named(key) {
+    for (const part of this.view.press) {
+      const row = this.view.drawn[part].key?.indexOf(key) ?? -1;
+      if (row >= 0) return [part, row];
+    }
+    return null;
   }
 
   // The lanes of the marks, worked out anew where another state is shown or an axis or the frame has moved: a key that is held
