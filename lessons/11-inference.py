@@ -168,6 +168,8 @@ experts_critical_users = gpu("h200").bf16_flops_per_s / gpu("h200").hbm_bytes_pe
 deepseek_per_gpu = decoding.tokens_per_s_per_gpu(256, a_deepseek_token(users=256).total_s, tp=16)
 # attention's share in reading 131,072 tokens
 attention_of_prefill = reading(prompt=131072).attention_s / reading(prompt=131072).total_s
+# the share of the data sheet's rate that is taken for reading caches alone
+fastest_read = h100.chip.decode.memory_bytes_per_s / gpu("h100-sxm").hbm_bytes_per_s
 # tokens a second and GPU by the rule, at the data sheet's rate
 rule_brings = gpu("h100-sxm").hbm_bytes_per_s / (2 * params / 179 + cache_8k)
 # the same of a full node, with the prefills
@@ -180,8 +182,8 @@ alone_dollars = dollars(kept_full(users=1, prompt=6144, output=2048))
 l40s_critical = roofline.critical_batch(gpu("l40s").bf16_flops_per_s, gpu("l40s").hbm_bytes_per_s)
 # users that fit with weights and cache in fp8
 both_fp8_users = room_for(context=32768, tp=4, kv_value_bytes=1.0, weight_bytes=1.0).users
-# a token for eight users on eight GPUs over the same on four
-eight_over_four = a_token(users=8, context=4096).total_s / a_token(users=8, context=4096, tp=4).total_s
+# a token for sixteen users on eight GPUs over the same on four
+eight_over_four = a_token(users=16, context=4096).total_s / a_token(users=16, context=4096, tp=4).total_s
 # users of 8k with the weights in fp8, and with the caches in fp8
 users_in_fp8 = [users_of(8192, weights=1.0, cache=2.0), users_of(8192, weights=2.0, cache=1.0)]
 latent_intensity = attends(deepseek) / kept(deepseek)  # attention's FLOPs for each byte of a latent cache

@@ -97,6 +97,7 @@ best_gain_09 = np.max(speed_ups(accepted=0.9))  # its gain
 replicas_bf16 = np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))
 gpus_bf16 = 4 * np.ceil(1000 / users_in_time(tp=4, stored_bytes=2.0))  # their GPUs
 gpus_tp_2 = 2 * np.ceil(1000 / users_in_time(tp=2))  # GPUs for a thousand users at TP 2 in fp8
+seats_tp_2 = gpus_tp_2 / 2 * users_in_time(tp=2)  # their seats
 gpus_tp_4 = 4 * np.ceil(1000 / users_in_time(tp=4))  # GPUs for a thousand users at TP 4 in fp8
 # dollars of a million tokens in the design
 design_dollars = decoding.dollars_per_million(
@@ -127,9 +128,10 @@ def fetched_s(wire: float) -> float:
     return decoding.user_bytes(llama, context=32768) / wire
 
 
-def half_a_page(tokens: int) -> float:
-    """The mean share of a chat of 512 tokens that its last page leaves empty."""
-    return (tokens - 1) / 2 / 512
+def empty_share(tokens: int) -> float:
+    """The mean share of a chat's pages that is empty, when it ends after 512 tokens on average."""
+    empty = (tokens - 1) / 2
+    return empty / (512 + empty)
 
 
 # mean accepted lengths that were measured with 1, 2, 4 and 8 drafted tokens; below each, the first one's rule
@@ -149,5 +151,9 @@ def by_rule(first: float) -> list[float]:
 
 
 ACCEPTED = [*MEASURED.items(), ("the last, by its first acceptance", by_rule(1.93))]  # rows of the table
-# requests a second of 128 users where half of each prompt is found, over those where none is
-prefix_gain = kept_full(users=128).token_s / (kept_full(users=128).token_s - 128 / 256 * batch_read_s / 2)
+FOUND = 1000  # tokens of the system prompt, which need no reading
+left_read_s = reading(prompt=2048 - FOUND).total_s  # reading what is left of the prompt
+# requests a second of 128 users where the system prompt is found, over those where nothing is
+prefix_gain = kept_full(users=128).token_s / (
+    kept_full(users=128).token_s - 128 / 256 * (batch_read_s - left_read_s)
+)

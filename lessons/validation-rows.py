@@ -36,14 +36,14 @@ on_triton = serving_software("faster-transformer-on-triton")  # the same behind 
 vllm = serving_software("vllm-0")  # vLLM 0.5 to 0.7
 regret = accuracy.regret()[0]  # the regret over all sources
 # the regret over one of them
-in_fp8 = next(each for each in accuracy.regret() if each.family == "H100 recipes, dense fp8")
+in_fp8 = next(each for each in accuracy.regret() if each.family == "NVIDIA on H100, dense fp8")
 ran = accuracy.ran()[0]  # all runs that ran
 tpus = next(each for each in accuracy.ran() if each.family.startswith("tpu-v6e"))  # the runs on TPU v6e
 
 
 def gb200(**changes: Any) -> float:
     """The mean error of DeepSeek-V3 on GB200 in bf16, if something were otherwise."""
-    return explanations.mean_error("GB200 recipes, MoE", case="dsv3_bf16", **changes)
+    return explanations.mean_error("NVIDIA on GB200, experts", case="dsv3_bf16", **changes)
 
 
 def without(group: str, **job: Any) -> float:
@@ -144,7 +144,7 @@ def torchtitan_library() -> float:
 # the error of a served batch with no software's time
 vllm_without = explanations.served_error("vllm072_8b_a100-80_w4_10240", software=None)
 # how far the throughputs lie apart
-throughput_span = agreement.span("throughput at a given batch", "tokens_per_s_per_gpu")
+throughput_span = agreement.span("throughput, TensorRT-LLM 0.6", "tokens_per_s_per_gpu")
 
 
 @cache
@@ -156,11 +156,11 @@ def ttft_predicted_s() -> float:
 @cache
 def fp8_without_overlap() -> float:
     """The mean error of dense fp8 runs if tensor parallelism did not overlap."""
-    return explanations.mean_error("H100 recipes, dense fp8", software={"overlaps": "data"})
+    return explanations.mean_error("NVIDIA on H100, dense fp8", software={"overlaps": "data"})
 
 
 # the mean error of AllReduces below 64 MB on eight H100s
-small_sums_error = agreement.group_error("allreduce below 64 MB", case="8xh100")
+small_sums_error = agreement.group_error("AllReduce below 64 MB", case="8xh100")
 questions = len(agreement.answers())  # questions of yes or no
 launches = len(launch_cases.held())  # launches judged
 of_strangers = launch_cases.tally_of_strangers()  # launches of strangers, counted

@@ -10,7 +10,7 @@ LESSON = "14-mixed-precision"
 STATEMENT = """
 After each step of fp16 training you know whether a gradient has overflowed. Return the next `(scale, clean)`, where `clean` counts the
 steps since the scale was last changed. After an overflow the step is skipped and the scale is halved. After `interval` steps in a
-row without one, the scale is doubled. Either way the count begins anew. The scale is at least 1.
+row without one, the scale is doubled. Either way the count begins anew. The scale is at least 1 (a floor that `GradScaler` itself does not have).
 """
 FUNCTION = "next_scale"
 START = '''def next_scale(scale, clean, overflow, interval):

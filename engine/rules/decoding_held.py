@@ -81,7 +81,8 @@ RULES = (
         half_doubled_batch,
         {"model": MODELS, "key": GPUS, "gpus": SIZES},
         ON,
-        "half the users with which the products of the engine's decode step take twice as long as for one",
+        "half the users with which the products of a step, as we estimate it, take twice as long as for one "
+        "(by the rule, a step has doubled at twice the critical batch)",
         0.35,
     ),
     HeldRule(
@@ -91,7 +92,7 @@ RULES = (
         tokens_per_s,
         {"model": MODELS, "key": GPUS, "gpus": SIZES, "users": (1, 8, 32, 64), "context": (1000, 8000)},
         f"{ON}, with 1 to 64 users of 1,000 or 8,000 tokens",
-        "the engine's decode step",
+        "our estimate of a decode step",
         0.9,
     ),
     HeldRule(
@@ -101,7 +102,7 @@ RULES = (
         caught_up,
         {"model": MODELS, "key": GPUS, "gpus": SIZES, "users": (8, 32, 64)},
         f"{ON}, with 8 to 64 users",
-        "the cached tokens with which attention takes as long as the products in the engine's decode step",
+        "the cached tokens with which attention takes as long as products in our estimate of a step",
         0.4,
     ),
     HeldRule(

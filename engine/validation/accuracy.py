@@ -139,9 +139,9 @@ WHY = {
     "ML.ENERGY llama3.1-8b": "unknown; up to 64 requests, and on an H100 always, it is met to 12 %",
     "Bridge gpt-oss-120b": "in part: its source calls the attention of this release slow",
     "Bridge qwen3-30b-a3b": "its source calls this release a regression (Megatron-Bridge, issue 1998)",
-    "GB200 recipes, MoE": "in part: the first recipe for a new chip, whose attention was not fused",
+    "NVIDIA on GB200, experts": "in part: the first recipe for a new chip, whose attention was not fused",
     "latency of one user, vLLM": "in part: kernels for 4 bits that are no faster on an H100 than on an A100",
-    "throughput at a given batch": "in part: decode kernels that were faster than vLLM's, which fitted ours",
+    "throughput, TensorRT-LLM 0.6": "in part: decode kernels that were faster than vLLM's, which fitted ours",
     "torchtitan": "unknown: long sequences over four and eight context ranks, under PyTorch's own loop",
     "latency of decode and prefill": "perhaps no fp8: its build asks for products in fp16",
 }

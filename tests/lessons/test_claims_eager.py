@@ -368,8 +368,8 @@ def test_both_names_of_the_variable_are_read():
 
 def test_what_the_lesson_calls_is_there_with_the_arguments_it_gives():
     memory = torch.cuda.memory
-    assert says(15, "_record_memory_history(max_entries=100_000)", "_dump_snapshot(path)")
-    inspect.signature(memory._record_memory_history).bind(max_entries=100_000)
+    assert says(15, '_record_memory_history(max_entries=10**5, stacks="python")', "_dump_snapshot(path)")
+    inspect.signature(memory._record_memory_history).bind(max_entries=10**5, stacks="python")
     inspect.signature(memory._record_memory_history).bind(enabled=None)
     inspect.signature(memory._dump_snapshot).bind("memory.pickle")
     assert says(15, "torch.cuda.set_per_process_memory_fraction(0.5)", "warn_tensor_cycles()")

@@ -216,8 +216,8 @@ def test_the_users_of_the_experts_table_fit():
 def test_the_measured_rows_are_not_fitted_and_counted_right():
     said = {row.group: row.unfitted for row in agreement.summaries("throughput")}
     assert said == {
-        "saturated throughput": 55,
-        "throughput at a given batch": 15,
+        "throughput, TensorRT-LLM 1.0": 55,
+        "throughput, TensorRT-LLM 0.6": 15,
         "experts over many GPUs": 6,
     }
     assert len(agreement.among("latency")) == 207 and agreement.mean_error("latency") < 0.12

@@ -153,16 +153,22 @@ def test_neither_side_of_the_ratio_that_is_asked_for_is_told_above_it():
 
 
 def test_what_sits_between_the_holes_is_read_from_a_snapshot():
-    """A hole in a segment with a live block is told with that block's line; a free segment, and small holes,
-    are none."""
+    """A hole is told with the line of the live block beside it; a free segment, and small holes, are none."""
     [code] = [each for each in CODE if "beside_holes" in each]
     names: dict = {}
     exec(compile(code, "lesson 15", "exec"), names)
     made = {"filename": "train.py", "line": 7}
     kept = {"state": "active_allocated", "size": 4 << 20, "frames": [made]}
     hole, small = ({"state": "inactive", "size": size} for size in (16 << 20, 512))
-    segments = [{"blocks": [kept, hole]}, {"blocks": [hole]}, {"blocks": [kept, small]}]
-    assert names["beside_holes"]({"segments": segments}) == [(16 << 20, "train.py:7")]
+    other = kept | {"frames": [made | {"line": 9}]}
+    segments = [
+        {"blocks": [other, small, kept, hole]},  # its neighbour, not the segment's first
+        {"blocks": [hole | {"size": 8 << 20}, other]},
+        {"blocks": [hole]},
+        {"blocks": [kept, small]},
+    ]
+    found = names["beside_holes"]({"segments": segments})
+    assert found == [(16 << 20, "train.py:7"), (8 << 20, "train.py:9")]
 
 
 def test_a_layer_of_the_envelope_offloads_for_free_from_a_width_on():

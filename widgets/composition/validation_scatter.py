@@ -49,7 +49,7 @@ class ValidationScatter(Widget):
         "Groups",
         GROUPS,
         "all",
-        help="A group is one table of one source, such as NVIDIA's H100 recipes in bf16",
+        help="A group is one table of one source, such as NVIDIA's dense runs on H100s in bf16",
     )
 
     presets = {

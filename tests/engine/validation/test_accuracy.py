@@ -76,7 +76,7 @@ def test_the_axes_of_every_class_are_told():
 
 def test_what_a_choice_would_have_cost_is_told_of_every_source_that_varied_the_layout_alone():
     everything, *sources = accuracy.regret()
-    assert everything.family == "all" and {"BLOOM sweep", "H100 recipes, dense fp8"} <= {
+    assert everything.family == "all" and {"BLOOM, layouts compared", "NVIDIA on H100, dense fp8"} <= {
         each.family for each in sources
     }
     assert everything.jobs == sum(each.jobs for each in sources) >= 25
@@ -97,7 +97,7 @@ def test_of_runs_that_ran_nearly_all_are_judged_to_fit():
     assert everything.runs == sum(each.runs for each in sources) > 400
     assert everything.fit == sum(each.fit for each in sources) >= 0.96 * everything.runs
     by_name = {each.family: each for each in sources}
-    for name in ("Bridge deepseek-v3", "Bridge llama3.1-405b", "Bridge qwen3-30b-a3b", "BLOOM sweep"):
+    for name in ("Bridge deepseek-v3", "Bridge llama3.1-405b", "Bridge qwen3-30b-a3b", "BLOOM, layouts compared"):
         assert by_name[name].fit == by_name[name].runs, name
 
 

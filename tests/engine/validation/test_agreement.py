@@ -71,7 +71,7 @@ def test_latencies_by_hand():
 def test_a_groups_mean_drops_out_between_its_rows():
     """By hand: of three serving groups each ratio over its group's mean."""
     rests = []
-    for group in ("saturated throughput", "throughput at a given batch", "experts over many GPUs"):
+    for group in ("throughput, TensorRT-LLM 1.0", "throughput, TensorRT-LLM 0.6", "experts over many GPUs"):
         ratios = np.array([row.predicted / row.measured for row in agreement.rows() if row.group == group])
         rests += list(np.abs(ratios / ratios.mean() - 1))
     assert agreement.half_apart("throughput") == pytest.approx(np.median(rests))
@@ -201,13 +201,13 @@ def test_a_row_s_miss_has_its_sign():
 
 def test_a_group_s_error_is_over_its_cases():
     """Of the small AllReduces those on eight H100s are some, and their mean is their own."""
-    rows = [row for row in agreement.among("collectives") if row.group == "allreduce below 64 MB"]
+    rows = [row for row in agreement.among("collectives") if row.group == "AllReduce below 64 MB"]
     some = [abs(row.error) for row in rows if "8xh100" in row.case]
     assert 0 < len(some) < len(rows)
-    assert agreement.group_error("allreduce below 64 MB", case="8xh100") == pytest.approx(
+    assert agreement.group_error("AllReduce below 64 MB", case="8xh100") == pytest.approx(
         sum(some) / len(some)
     )
-    assert agreement.group_error("allreduce below 64 MB") == pytest.approx(
+    assert agreement.group_error("AllReduce below 64 MB") == pytest.approx(
         sum(abs(row.error) for row in rows) / len(rows)
     )
 

@@ -56,13 +56,13 @@ def test_a_constant_ends_at_its_bound_and_the_others_are_fitted_beside_it():
 def test_the_steps_are_those_that_the_constants_name():
     """Sixteen, two on GB200 and one on V100; two that fitted zero_nics and four COPYING_SLOWS are others."""
     groups = fitted_steps.marked().groups
-    recipes = sum(count for name, count in groups.items() if name.startswith("H100 recipes"))
-    assert (groups["Korthikanti Table 5"], groups["Megatron SC21 tables"], groups["Llama 3 Table 4"]) == (
+    recipes = sum(count for name, count in groups.items() if name.startswith("NVIDIA on H100"))
+    assert (groups["Megatron-LM, 2022"], groups["Megatron-LM, 2021"], groups["Llama 3 paper, table 4"]) == (
         2,
         4,
         1,
     )
-    assert (recipes, groups["GB200 recipes, dense bf16"], groups["Megatron-LM of 2020"]) == (9, 2, 1)
+    assert (recipes, groups["NVIDIA on GB200, dense bf16"], groups["Megatron-LM, 2020"]) == (9, 2, 1)
     assert sum(groups.values()) == 19
     assert (len(marked("zero_nics")), len(marked("step.COPYING_SLOWS"))) == (2, 4)
 
@@ -161,7 +161,7 @@ def test_what_copying_takes_lies_between_what_its_steps_want(monkeypatch):
     five = [
         case
         for case in fitted_steps.cases()
-        if re.match("H100 recipes, dense", case["group"])
+        if re.match("NVIDIA on H100, dense", case["group"])
         and "tensor" in validation.job_of(case).software.overlaps
     ]
     assert (len(four), len(five)) == (4, 5) and all(case["layout"]["tp"] > 1 for case in four + five)

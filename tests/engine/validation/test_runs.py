@@ -141,7 +141,7 @@ def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
 def test_runs_that_are_published_cases_are_counted_once():
     """torchtitan's with and without async TP, of which those in fp8 by row stay refused by name."""
     [family] = runs.PUBLISHED
-    cases = [case for case in validation.load() if case["group"] == "torchtitan, tensor ranks"]
+    cases = [case for case in validation.load() if case["group"] == "torchtitan, tensor parallel"]
     assert len(cases) == 8 and all(not case["fitted"] for case in cases)
     found, titan = JudgedRuns(), ROW | dict(family=family)
     runs.of_table([titan, titan | dict(precision="fp8"), titan | dict(precision="fp8-rowwise"), ROW], found)

@@ -48,7 +48,7 @@ def test_most_rows_fitted_nothing():
 def test_llama_3_utilisation_within_three_points_and_a_half():
     """Two and a half with a price for AllGathers that charged their chunks; as measured they are faster."""
     for row in OUTCOME.compared:
-        if row.group == "Llama 3 Table 4":
+        if row.group == "Llama 3 paper, table 4":
             assert abs(row.predicted - row.measured) / 989e12 < 0.035
 
 
@@ -114,7 +114,7 @@ def test_a_wrong_constant_is_noticed():
 def test_full_servers_multiply_for_as_much_of_the_time_as_is_said():
     shares = []
     for case in validation.load():
-        if case["group"] == "saturated throughput":
+        if case["group"] == "throughput, TensorRT-LLM 1.0":
             gpu, asked = catalog.gpu(case["gpu"]), case["serving"]
             tokens = case["measured"]["tokens_per_s"] * (1 + asked["prompt"] / asked["output"])
             flops = 2 * shape(validation.model_of(case)).matmul_params * tokens / asked["tp"]
@@ -126,7 +126,7 @@ def test_full_servers_multiply_for_as_much_of_the_time_as_is_said():
 
 def test_servers_that_read_a_cache_for_each_query_head_are_off_like_those_that_have_one_for_each():
     """TensorRT-LLM 0.6. If a group shared its reads, Llama 70B would be too fast, by most in long answers."""
-    rows = [case for case in validation.load() if case["group"] == "throughput at a given batch"]
+    rows = [case for case in validation.load() if case["group"] == "throughput, TensorRT-LLM 0.6"]
     alone, shared, own = [], [], []
     for case in rows:
         [row] = validation.rows_of(case)
@@ -152,8 +152,8 @@ def test_a_row_and_a_groups_error_are_those_of_the_whole_report():
     row = validation.row("nim_llama3_70b_fp8_itl")
     assert row in OUTCOME.compared and row.measured == 0.01154
     for summary in OUTCOME.summaries:
-        if summary.group == "saturated throughput":
-            assert validation.mean_error("saturated throughput") == pytest.approx(summary.mean)
+        if summary.group == "throughput, TensorRT-LLM 1.0":
+            assert validation.mean_error("throughput, TensorRT-LLM 1.0") == pytest.approx(summary.mean)
     with pytest.raises(ValueError, match="case_id must be one of"):
         validation.row("no_such_case")
     with pytest.raises(ValueError, match="rows must be"):

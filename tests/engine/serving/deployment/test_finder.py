@@ -386,7 +386,7 @@ def saturated() -> list[dict]:
     return [
         case
         for case in cases
-        if case["group"] == "saturated throughput"
+        if case["group"] == "throughput, TensorRT-LLM 1.0"
         and not case["fitted"]
         and case["precision"] in ("bf16", "fp16", "fp8")
         and isinstance(case["model"], dict)
