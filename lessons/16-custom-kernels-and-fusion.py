@@ -66,6 +66,11 @@ def tiled_s(seq: int) -> float:
     return flash_attention.tiled_arithmetic_s(seq, head_dim=128, heads=32, at=reached)
 
 
+def tiled_rate(seq: int) -> float:
+    """What it reaches, in FLOP/s."""
+    return 32 * flash_attention.flops(seq=seq, head_dim=128) / tiled_s(seq)
+
+
 apart_bytes = fusion.between_products_bytes(llama, 8192)[0]  # bytes of its other kernels apart
 fused_bytes = fusion.between_products_bytes(llama, 8192)[1]  # bytes of its other kernels fused
 
@@ -109,6 +114,11 @@ def tile_in_words(head_dim: int) -> str:
 def from_hbm_bytes(head_dim: int) -> float:
     """What of it HBM sends and takes for 8,192 tokens, if L2 serves the rest."""
     return flash_attention.from_hbm_bytes(8192, head_dim, rows(head_dim), h100.sms)
+
+
+def less_from_hbm(head_dim: int) -> float:
+    """How many times as many bytes the standard way moves over HBM."""
+    return standard_bytes(seq=8192, head_dim=head_dim) / from_hbm_bytes(head_dim)
 
 
 def timed_in_words(case: str) -> str:

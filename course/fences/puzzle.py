@@ -39,7 +39,7 @@ PUZZLE = Environment(autoescape=True, trim_blocks=True).from_string("""
 {% for hint in hints %}<details class="puzzle-hint"><summary>{{ "Hint" if loop.first else "Next hint" }}</summary><p>{{ hint }}</p>
 {% endfor %}<details class="puzzle-hint"><summary>Show me a way</summary><pre><code data-solution>{{ solution }}</code></pre><p class="puzzle-doing"><button type="button" data-way>Put it into the editor</button></p></details>
 {% for hint in hints %}</details>{% endfor %}</div>
-<p class="puzzle-open">{{ open }} {{ outside }}</p>
+<p class="puzzle-open"><strong>Afterwards.</strong> {{ open }} {{ outside }}</p>
 </section>
 """)
 OUTSIDE = "With your own Python: `system-ml puzzle {name}` writes a file, and `--check` judges it."

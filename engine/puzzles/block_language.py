@@ -6,6 +6,9 @@ Each load and store is written down with its program and line. What a GPU would 
 ``KernelFault`` at its line: an address outside of an array, a value that no load has filled, two programs at one
 element. Types, broadcasting and rounding are Triton's. Not here: descriptors, atomics, bf16, fp64, loads of
 strided views, and all that only decides how fast a kernel is.
+
+What is done for every element goes through lists by index and calls nothing: in the page's Python a call, a pair
+out of ``zip`` and a comparison of tuples take about a microsecond each, four times the arithmetic itself.
 """
 
 import math
@@ -48,11 +51,12 @@ class PointerType:
 
 
 class NamedArray:
-    """An array in the GPU's memory: its name, its numbers, and who has read and written each of them."""
+    """An array in the GPU's memory: its name, its numbers, and by its place for each element the programs that
+    have read it (``reader``, in their order), the one that has written it (``writer``), and in which line."""
 
     def __init__(self, name, numbers, dtype="float32", row=0):
         self.name, self.dtype, self.row = name, dtype, row or max(1, len(numbers))
-        self.numbers = [cast(each, dtype) for each in numbers]
+        self.numbers = all_cast(numbers, dtype)
         self.reader, self.writer, self.line = {}, {}, {}
 
     def place(self, at):
@@ -63,15 +67,15 @@ class NamedArray:
 
 
 class Now:
-    """The launch that runs: which program it is at, and how many there are."""
+    """The launch that runs: which program it is at, and how many there are; a grid has one axis here."""
 
     def __init__(self):
-        self.program, self.grid, self.running = (0, 0, 0), (1, 1, 1), False
+        self.program, self.grid, self.running = 0, 1, False
         self.work = self.line = 0
 
 
 NOW = Now()
-SPLIT = 2.0**29 + 1
+SPLIT, HALF_INT32 = 2.0**29 + 1, 2**31
 MOST_WORK = 3_000_000  # elements that one launch may compute
 
 
@@ -96,6 +100,18 @@ def cast(value: Any, dtype: str) -> Any:
     step = max(exponent, least) - digits
     near = math.ldexp(float(round(math.ldexp(value, -step))), step)
     return near if abs(near) < math.ldexp(1.0, most) else math.copysign(math.inf, value)
+
+
+def all_cast(values, dtype):
+    """Numbers as this type holds them, each as ``cast`` has it."""
+    if dtype != "float32":
+        return [cast(each, dtype) for each in values]
+    return [
+        each * SPLIT - (each * SPLIT - each)
+        if each is not None and (1e-37 < each < 1e38 or each == 0 or -1e38 < each < -1e-37)
+        else cast(each, dtype)
+        for each in values
+    ]
 
 
 class NumberBlock:
@@ -270,9 +286,7 @@ class NumberBlock:
         name = type_named(dtype)
         if self.memory:
             raise KernelFault("A pointer stays a pointer: convert the number that is loaded from it.")
-        return NumberBlock(
-            self.shape, [cast(each, name) for each in self.elements], name, None, self.unfilled
-        )
+        return NumberBlock(self.shape, all_cast(self.elements, name), name, None, self.unfilled)
 
 
 def type_named(dtype):
@@ -297,6 +311,8 @@ def block_of(value):
 
 def common_shape(one, other):
     """The shape of two blocks together: from the last dimension on, lengths are equal or 1."""
+    if one == other:
+        return one
     longest = max(len(one), len(other))
     left, right = (1,) * (longest - len(one)) + one, (1,) * (longest - len(other)) + other
     shape = []
@@ -320,15 +336,13 @@ def spread(block, shape):
         return block.elements
     if len(block.elements) == 1:
         return block.elements * size(shape)
-    own = (1,) * (len(shape) - len(block.shape)) + block.shape
-    places, stride = [0], 1
-    steps = []
-    for length in own[::-1]:
-        steps.append(0 if length == 1 else stride)
-        stride *= length
-    for length, step in zip(shape, steps[::-1]):
-        places = [place + at * step for place in places for at in range(length)]
-    return [block.elements[place] for place in places]
+    own, elements, inner = (1,) * (len(shape) - len(block.shape)) + block.shape, block.elements, 1
+    for axis in range(len(shape) - 1, -1, -1):
+        if own[axis] != shape[axis]:  # of length 1: what lies inside of it, again and again
+            starts = range(0, len(elements), inner)
+            elements = [each for at in starts for each in elements[at : at + inner] * shape[axis]]
+        inner *= shape[axis]
+    return elements
 
 
 def size(shape):
@@ -349,13 +363,14 @@ def kind_of(one, other, left, right):
     return RANKS[max(RANKS.index(left.type_name), RANKS.index(right.type_name))]
 
 
+# An operator -> what it gives for two lists, element by element.
 COMPARED = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+    "<": lambda a, b: [a[at] < b[at] for at in range(len(a))],
+    "<=": lambda a, b: [a[at] <= b[at] for at in range(len(a))],
+    ">": lambda a, b: [a[at] > b[at] for at in range(len(a))],
+    ">=": lambda a, b: [a[at] >= b[at] for at in range(len(a))],
+    "==": lambda a, b: [a[at] == b[at] for at in range(len(a))],
+    "!=": lambda a, b: [a[at] != b[at] for at in range(len(a))],
 }
 
 
@@ -374,14 +389,14 @@ def cut(a, b):
 
 
 COMPUTED = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": quotient,
-    "//": cut,
-    "%": lambda a, b: a - b * cut(a, b),
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
+    "+": lambda a, b: [a[at] + b[at] for at in range(len(a))],
+    "-": lambda a, b: [a[at] - b[at] for at in range(len(a))],
+    "*": lambda a, b: [a[at] * b[at] for at in range(len(a))],
+    "/": lambda a, b: [quotient(a[at], b[at]) for at in range(len(a))],
+    "//": lambda a, b: [cut(a[at], b[at]) for at in range(len(a))],
+    "%": lambda a, b: [a[at] - b[at] * cut(a[at], b[at]) for at in range(len(a))],
+    "&": lambda a, b: [a[at] & b[at] for at in range(len(a))],
+    "|": lambda a, b: [a[at] | b[at] for at in range(len(a))],
 }
 
 
@@ -410,23 +425,28 @@ def as_kind(block, kind):
     """A block with its numbers as another type."""
     if block.type_name == kind:
         return block
-    return NumberBlock(block.shape, rounded(block.elements, kind), kind, None, block.unfilled)
+    return NumberBlock(block.shape, all_cast(block.elements, kind), kind, None, block.unfilled)
 
 
 def rounded(elements, kind):
-    """The elements as this type holds them."""
-    if kind in ("int32", "int64") and all(
-        [type(each) is int and -(2**31) <= each < 2**31 for each in elements]
-    ):
-        return elements
-    return [cast(each, kind) for each in elements]
+    """What arithmetic in this type has given, as the type holds it."""
+    if kind == "int32":
+        return [
+            each if each is None or -HALF_INT32 <= each < HALF_INT32 else cast(each, kind)
+            for each in elements
+        ]
+    return elements if kind == "int1" else all_cast(elements, kind)
 
 
 def paired(left, right, compute, unfilled):
     """Compute element by element; without a value where one side has none."""
-    if unfilled:
-        return [None if a is None or b is None else compute(a, b) for a, b in zip(left, right)]
-    return [compute(a, b) for a, b in zip(left, right)]
+    if not unfilled:
+        return compute(left, right)
+    known = [at for at in range(len(left)) if left[at] is not None and right[at] is not None]
+    results, found = [None] * len(left), compute([left[at] for at in known], [right[at] for at in known])
+    for rank in range(len(known)):
+        results[known[rank]] = found[rank]
+    return results
 
 
 def moved(left, right, sign):
@@ -445,12 +465,9 @@ def moved(left, right, sign):
             f"A pointer moves by whole numbers, and these are {offset.type_name}. Is // meant instead of /?"
         )
     shape = common_shape(left.shape, right.shape)
-    compute = COMPUTED[sign]
-    elements = [
-        None if a is None or b is None else compute(a, b)
-        for a, b in zip(spread(pointer, shape), spread(offset, shape))
-    ]
-    return NumberBlock(shape, elements, pointer.type_name, pointer.memory, left.unfilled or right.unfilled)
+    unfilled = left.unfilled or right.unfilled
+    elements = paired(spread(pointer, shape), spread(offset, shape), COMPUTED[sign], unfilled)
+    return NumberBlock(shape, elements, pointer.type_name, pointer.memory, unfilled)
 
 
 # -- memory --------------------------------------------------------------------------------------------------
@@ -461,7 +478,7 @@ def lanes(places):
 
 def addressed(pointer, mask, does):
     """The memory and the elements that a load or store reaches: for each lane its element, or None where it
-    is masked."""
+    is masked. Elements beyond the array are a fault, and those beside them that exist count as read."""
     if not isinstance(pointer, NumberBlock) or not pointer.memory:
         raise KernelFault(
             f"tl.{does} needs pointers: the array's own, plus offsets. This is {shown(pointer)}."
@@ -475,16 +492,18 @@ def addressed(pointer, mask, does):
             )
         fits(masks, pointer, "mask")
         on = spread(masks, pointer.shape)
-    memory, found = pointer.memory, []
-    for at, is_on in zip(pointer.elements, on):
-        if is_on is None or (is_on and at is None):
-            raise KernelFault(
-                f"Where this {does}s depends on what was never loaded: the load of line {pointer.unfilled} has masked it."
-            )
-        found.append(at if is_on else None)
-    outside = [lane for lane, at in enumerate(found) if at is not None and not 0 <= at < len(memory.numbers)]
+    memory, reached, there = pointer.memory, pointer.elements, len(pointer.memory.numbers)
+    if None in on or (pointer.unfilled and [at for at in range(len(on)) if on[at] and reached[at] is None]):
+        raise KernelFault(
+            f"Where this {does}s depends on what was never loaded: the load of line {pointer.unfilled} has masked it."
+        )
+    found = [reached[at] if on[at] else None for at in range(len(on))]
+    outside = [at for at in found if at is not None and not 0 <= at < there]
     if outside:
-        first, last = found[outside[0]], found[outside[-1]]
+        for at in found:
+            if at is not None and 0 <= at < there:
+                read_by(memory, at, NOW.program)
+        first, last = outside[0], outside[-1]
         where = f"element {first}" if len(outside) == 1 else f"elements {first} to {last}"
         why = (
             "No mask stops these lanes: give it one, as mask=offsets < n."
@@ -492,9 +511,9 @@ def addressed(pointer, mask, does):
             else "The mask lets these lanes through."
         )
         raise KernelFault(
-            f"Program {program_now()} {does}s {where} of {memory.name}, which has {len(memory.numbers)}. A GPU would {'read' if does == 'load' else 'overwrite'} somebody "
+            f"Program {NOW.program} {does}s {where} of {memory.name}, which has {len(memory.numbers)}. A GPU would {'read' if does == 'load' else 'overwrite'} somebody "
             f"else's memory. {why}",
-            at_fault(memory, found),
+            at_fault(memory, outside),
         )
     return memory, found
 
@@ -507,42 +526,42 @@ def fits(block, pointer, name):
         )
 
 
-def program_now():
-    """The running program's number; all three, where the grid has more than one axis."""
-    return NOW.program[0] if NOW.grid[1:] == (1, 1) else NOW.program
+def read_by(memory, at, program):
+    """Write down that a program has read an element. Programs run one after the other, so it is new where the
+    last reader is another."""
+    readers = memory.reader.setdefault(at, [])
+    if not readers or readers[-1] != program:
+        readers.append(program)
 
 
 def at_fault(memory, places):
-    """What a judge draws of a fault: which array, and the elements that this program wanted."""
-    return {"fault": (memory, [at for at in places if at is not None])}
+    """What a judge draws of a fault: which array, and which of its elements are wrong."""
+    return {"fault": (memory, places)}
 
 
 def loaded(pointer, mask=None, other=None):
     """tl.load: the numbers that pointers point at; ``other`` where the mask is off, or else no value."""
     memory, found = addressed(pointer, mask, "load")
-    filling = None
+    line, program, numbers, writer = NOW.line, NOW.program, memory.numbers, memory.writer
+    filling = [None] * len(found)
     if other is not None:
         block = block_of(other)
         fits(block, pointer, "other")
-        filling = [cast(each, memory.dtype) for each in spread(block, pointer.shape)]
-    elements, line, empty = [], NOW.line, False
-    for lane, at in enumerate(found):
+        filling = all_cast(spread(block, pointer.shape), memory.dtype)
+    for at in found:
         if at is None:
-            empty = empty or filling is None
-            elements.append(filling[lane] if filling else None)
             continue
-        writer = memory.writer.get(at, NOW.program)
-        if writer != NOW.program:
+        if at in writer and writer[at] != program:
             raise KernelFault(
-                f"Program {program_now()} loads {memory.place(at)}, which program {writer[0]} stores in line {memory.line[at]}. Programs run at the same time, so which comes "
+                f"Program {program} loads {memory.place(at)}, which program {writer[at]} stores in line {memory.line[at]}. Programs run at the same time, so which comes "
                 "first is left to chance: this is a race.",
                 at_fault(memory, [at]),
             )
-        readers = memory.reader.setdefault(at, [])
-        if NOW.program not in readers:
-            readers.append(NOW.program)
-        elements.append(memory.numbers[at])
-    return NumberBlock(pointer.shape, elements, memory.dtype, None, line if empty else 0)
+        read_by(memory, at, program)
+    elements = [filling[lane] if found[lane] is None else numbers[found[lane]] for lane in range(len(found))]
+    return NumberBlock(
+        pointer.shape, elements, memory.dtype, None, line if other is None and None in found else 0
+    )
 
 
 def stored(pointer, value, mask=None):
@@ -552,9 +571,10 @@ def stored(pointer, value, mask=None):
     if block.memory:
         raise KernelFault("This stores pointers. Store numbers: tl.load what they point at.")
     fits(block, pointer, "value")
-    values, line = spread(block, pointer.shape), NOW.line
-    mine = {}
-    for at, number in zip(found, values):
+    line, program, writer = NOW.line, NOW.program, memory.writer
+    values, mine = all_cast(spread(block, pointer.shape), memory.dtype), {}
+    for lane in range(len(found)):
+        at, number = found[lane], values[lane]
         if at is None:
             continue
         if number is None:
@@ -562,25 +582,24 @@ def stored(pointer, value, mask=None):
                 f"{memory.place(at)} would be a value that was never loaded: line {block.unfilled} masks it and gives no other=. There a GPU has whatever it happens to have.",
                 at_fault(memory, [at]),
             )
-        others = [each for each in memory.reader.get(at, []) if each != NOW.program]
-        writer = memory.writer.get(at, NOW.program)
-        if writer != NOW.program or others:
-            who = (writer if writer != NOW.program else others[0])[0]
-            does = f"stores to in line {memory.line[at]}" if writer != NOW.program else "loads"
+        others = [each for each in memory.reader.get(at, ()) if each != program]
+        if others or (at in writer and writer[at] != program):
+            by_store = at in writer and writer[at] != program
+            who = writer[at] if by_store else others[0]
+            does = f"stores to in line {memory.line[at]}" if by_store else "loads"
             raise KernelFault(
-                f"Program {program_now()} stores to {memory.place(at)}, which program {who} {does}, too. Programs run at the same time, so which comes last is left to chance: "
+                f"Program {program} stores to {memory.place(at)}, which program {who} {does}, too. Programs run at the same time, so which comes last is left to chance: "
                 "this is a race.",
                 at_fault(memory, [at]),
             )
-        number = cast(number, memory.dtype)
         if at in mine and not mine[at] == number:
             raise KernelFault(
-                f"Two lanes of program {program_now()} store different numbers to {memory.place(at)}: which of them stays is left to chance.",
+                f"Two lanes of program {program} store different numbers to {memory.place(at)}: which of them stays is left to chance.",
                 at_fault(memory, [at]),
             )
         mine[at] = number
     for at in mine:
-        memory.numbers[at], memory.writer[at], memory.line[at] = mine[at], NOW.program, line
+        memory.numbers[at], memory.writer[at], memory.line[at] = mine[at], program, line
 
 
 # -- functions of tl -----------------------------------------------------------------------------------------
@@ -593,8 +612,10 @@ def each_of(block, compute, name, floats=True):
         raise KernelFault(
             f"tl.{name} takes float32, and this is {block.type_name}: convert it with .to(tl.float32)."
         )
-    elements = [None if each is None else cast(compute(each), block.type_name) for each in block.elements]
-    return NumberBlock(block.shape, elements, block.type_name, None, block.unfilled)
+    elements = [None if each is None else compute(each) for each in block.elements]
+    return NumberBlock(
+        block.shape, all_cast(elements, block.type_name), block.type_name, None, block.unfilled
+    )
 
 
 def exponential(a):
@@ -625,7 +646,7 @@ def reduced(block, axis, start, compute, name):
     for far in range(outer):
         for near in range(inner):
             strip = block.elements[far * length * inner + near : (far + 1) * length * inner : inner]
-            if None in strip:
+            if block.unfilled and None in strip:
                 raise KernelFault(
                     f"tl.{name} takes in {strip.count(None)} of {length} lanes that no load has filled: line {block.unfilled} masks them and gives no other=. For a sum that "
                     'is 0.0, for a maximum -float("inf").'
@@ -633,8 +654,8 @@ def reduced(block, axis, start, compute, name):
             total = start
             for each in strip:
                 total = compute(total, each)
-            results.append(cast(total, kind))
-    return NumberBlock(shape, results, kind)
+            results.append(total)
+    return NumberBlock(shape, all_cast(results, kind), kind)
 
 
 def product_of(a, b, acc):
@@ -659,20 +680,19 @@ def product_of(a, b, acc):
     sums = block_of(acc).elements if acc is not None else [0.0] * (rows * columns)
     NOW.work += rows * inner * columns
     strips = [b.elements[column::columns] for column in range(columns)]
-    gone = [None in strip for strip in strips]
+    unfilled = a.unfilled or b.unfilled or (block_of(acc).unfilled if acc is not None else 0)
+    gone = [unfilled and None in strip for strip in strips]
     elements = []
     for row in range(rows):
         mine = a.elements[row * inner : (row + 1) * inner]
-        lost = None in mine
+        lost = unfilled and None in mine
         for column in range(columns):
-            start = sums[row * columns + column]
+            start, other = sums[row * columns + column], strips[column]
             if lost or gone[column] or start is None:
                 elements.append(None)
-                continue
-            other = strips[column]
-            elements.append(cast(start + sum([mine[at] * other[at] for at in range(inner)]), "float32"))
-    unfilled = a.unfilled or b.unfilled or (block_of(acc).unfilled if acc is not None else 0)
-    return NumberBlock((rows, columns), elements, "float32", None, unfilled)
+            else:
+                elements.append(start + sum([mine[at] * other[at] for at in range(inner)]))
+    return NumberBlock((rows, columns), all_cast(elements, "float32"), "float32", None, unfilled)
 
 
 def whole_constant(value, name):
@@ -725,11 +745,11 @@ class Language:
 
     def program_id(self, axis):
         """The number of the running program along an axis of the grid."""
-        return NumberBlock((), [NOW.program[axis_of(axis)]], "int32")
+        return NumberBlock((), [0 if axis_of(axis) else NOW.program], "int32")
 
     def num_programs(self, axis):
         """How many programs the grid has along an axis."""
-        return NumberBlock((), [NOW.grid[axis_of(axis)]], "int32")
+        return NumberBlock((), [1 if axis_of(axis) else NOW.grid], "int32")
 
     def arange(self, start, end):
         """Whole numbers from start up to end, as many as a power of two."""
@@ -819,9 +839,12 @@ class Language:
         chosen, yes, no = block_of(condition), block_of(x), block_of(y)
         shape = common_shape(chosen.shape, common_shape(yes.shape, no.shape))
         kind = kind_of(x, y, yes, no)
-        picked = zip(spread(chosen, shape), spread(yes, shape), spread(no, shape))
-        elements = [None if c is None else cast(a if c else b, kind) for c, a, b in picked]
-        return NumberBlock(shape, elements, kind, None, chosen.unfilled or yes.unfilled or no.unfilled)
+        choice, on, off = spread(chosen, shape), spread(yes, shape), spread(no, shape)
+        elements = [
+            None if choice[at] is None else (on[at] if choice[at] else off[at]) for at in range(len(choice))
+        ]
+        unfilled = chosen.unfilled or yes.unfilled or no.unfilled
+        return NumberBlock(shape, all_cast(elements, kind), kind, None, unfilled)
 
     def cdiv(self, x, div):
         """x / div, rounded up."""
@@ -913,10 +936,10 @@ def launched(kernel, programs, arguments, constants):
     for name in constants:
         if marks.get(name) is not ConstExpr:
             raise Slip(f"{name} is a constant of the compilation: mark it as {name}: tl.constexpr.")
-    NOW.grid, NOW.running, NOW.work = (programs, 1, 1), True, 0
+    NOW.grid, NOW.running, NOW.work = programs, True, 0
     try:
         for number in range(programs):
-            NOW.program = (number, 0, 0)
+            NOW.program = number
             given = [
                 NumberBlock((), [0], each.dtype, each) if isinstance(each, NamedArray) else block_of(each)
                 for each in arguments

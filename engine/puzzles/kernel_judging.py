@@ -35,7 +35,7 @@ def require(result, wanted, arrays, programs, within, why):
         found = result.numbers[at]
         if not abs(found - wanted[at]) <= within * max(1.0, abs(wanted[at])):
             raise Slip(
-                f"{result.place(at)} must be {wanted[at]:.5g}, and program {result.writer[at][0]} stores {found:.5g}. {why(found, at)}".strip(),
+                f"{result.place(at)} must be {wanted[at]:.5g}, and program {result.writer[at]} stores {found:.5g}. {why(found, at)}".strip(),
                 drawn(arrays, programs, result, [at]),
                 result.line[at],
             )
@@ -73,8 +73,11 @@ def lines_of(memory, places):
         lines.append((name, boxes))
     beyond = sorted([at for at in places if not 0 <= at < len(memory.numbers)])
     if beyond and tall == 1 and beyond[0] >= len(memory.numbers):
+        start = min(
+            beyond[0], 2 * len(memory.numbers) - 1
+        )  # further off it would leave no room for the array
         end = min(beyond[-1] + 1, 2 * len(memory.numbers))
-        lines[-1][1].append(box(len(memory.numbers), max(end, len(memory.numbers) + 1), "outside", "wrong"))
+        lines[-1][1].append(box(start, end, "outside", "wrong"))
     elif beyond:
         lines.append((memory.name + ", outside", [box(0, min(len(beyond), memory.row), "outside", "wrong")]))
     return lines
@@ -83,10 +86,10 @@ def lines_of(memory, places):
 def look_of(memory, at, places):
     """The text and the look of an element."""
     who = [memory.writer[at]] if at in memory.writer else memory.reader.get(at, [])
-    text = " ".join([str(each[0]) for each in who[:4]]) + (" …" if len(who) > 4 else "")
-    if at in places:
-        return (text or "–", "wrong")
-    return (text, HUES[who[0][0] % len(HUES)]) if who else ("", "idle")
+    if not who and at not in places:
+        return ("", "idle")
+    text = " ".join([str(each) for each in who[:4]]) + (" …" if len(who) > 4 else "")
+    return (text or "–", "wrong") if at in places else (text, HUES[who[0] % len(HUES)])
 
 
 def runs(looks):

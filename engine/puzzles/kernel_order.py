@@ -102,7 +102,7 @@ def asked(function, case):
     order = in_groups(tall, wide, group)
     for number, tile in enumerate(order):
         at = tile[0] * BLOCK * n + tile[1] * BLOCK
-        writer = c.writer[at][0]
+        writer = c.writer[at]
         if writer != number:
             places = [at + down * n + right for down in range(BLOCK) for right in range(BLOCK)]
             raise Slip(

@@ -96,7 +96,7 @@ RULES = (
         chain_in_a_queue_s,
         {"gpu": GPUS, "operations": (1, 2, 5, 16), "tensor_bytes": (1e5, 1e6, 2e7, 1e8, 1e9)},
         f"{CHAINS} chains in a row, of 1 to 16 operations on tensors of 0.1 MB to 1 GB, A100 to B200",
-        "the two lanes, run launch by launch",
+        "a CPU and a GPU, run launch by launch",
         0.04,
         because="What is left out is the first launch or the last kernel of a step.",
     ),
@@ -108,7 +108,7 @@ RULES = (
         {"kernel_s": (3e-6, 8e-6, 12e-6, 15e-6, 20e-6, 60e-6), "tensor_bytes": (8192, 10**6, 2**24, 2**26)},
         f"{LAYERS} layers of {KERNELS} kernels of 3 to 60 µs, a break in each with 8 kB to 67 MB across it, "
         "on an H100",
-        "the two lanes, run launch by launch",
+        "a CPU and a GPU, run launch by launch",
         0.01,
     ),
     HeldRule(

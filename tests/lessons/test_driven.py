@@ -131,11 +131,11 @@ SAYS = {
     },
     "16-custom-kernels-and-fusion.md": {
         "200 FLOPs in each operation": lambda home, now: now.gain() < 1.01 < home.gain() / 7,
-        "A token that is decoded alone": lambda home, now: (
+        "a token is decoded alone": lambda home, now: (
             now.shown()["regimes"]["launch_bound"]["met"]
             and not home.shown()["regimes"]["launch_bound"]["met"]
         ),
-        "an element keeps 40 values alive": lambda home, now: now.spills() and not home.spills(),
+        "each of them keeps 40 values alive": lambda home, now: now.spills() and not home.spills(),
         "heads of 256": lambda home, now: now.moves_more() and not home.moves_more(),
         "an A100's smaller SRAM": lambda home, now: (
             now.tile() < home.tile() and now.tiled(8192) > home.tiled(8192)

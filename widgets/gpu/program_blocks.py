@@ -111,8 +111,8 @@ class ProgramBlocks(Widget):
         r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{G'}\right\rfloor$$"
         "\n\n"
         "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows, the last of $G'$ (Triton's tutorial "
-        "03). A wave of $W$ programs reads $(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ "
-        "columns: the least where it is a square."
+        "03). A wave of $n_\\text{wave}$ programs reads $(g + n_\\text{wave}/g)\\,t_k$ blocks if it covers "
+        "$g$ rows of tiles and $n_\\text{wave}/g$ columns: the least where it is a square."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ const ENDINGS = [[/(?<=..)ies$/, "y"], [/(?<=ss)es$/, ""], [/(?<=(?:sh|ch|x))es$
 export const stem = word => word.length < 4 ? word : ENDINGS.reduce((left, [ending, by]) => left.replace(ending, by), word);
 
 // Words that tell nothing.
-const IDLE = new Set(("a about again after all also although am an and any are as at be because been before but by can cannot could did do does doing done down "
+export const IDLE = new Set(("a about again after all also although am an and any are as at be because been before but by can cannot could did do does doing done down "
   + "even ever every for from get gets getting give given go got had has have having he her here how i if in into is it its just keep keeps let "
   + "like make makes many me more most much my no not now of off often on once one only or other our out over own per please problem question same "
   + "seem seems she should since so some still such than that the their them then there these they thing this those through to too "
