@@ -3,7 +3,8 @@
 Both sites must be there (make site, make site BUILDER=zensical). For each page: the words and the links of
 its article, its title, and with a browser how much of its picture differs, on a desk and on a phone. What
 differs is printed; the exit status is 1 if words, links or titles do, or more of a picture than ``ALLOWED``,
-or if a question of tests/course/test_search.py does not find its place in Zensical's search.
+or if a question of tests/course/test_search.py does not find its place in Zensical's search. Pictures that
+differ are kept side by side in build/builders.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import io
 import re
 import sys
 import threading
+import time
 from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
 from PIL import Image, ImageChops
+from playwright.sync_api import TimeoutError as Late
 from playwright.sync_api import sync_playwright
 
 from course import browsers
@@ -26,17 +29,32 @@ from tests.course.test_search import TYPED
 
 ROOT = Path(__file__).resolve().parents[1]
 SITES = {"mkdocs": ROOT / "build" / "static", "zensical": ROOT / "build" / "zensical"}
+KEPT = ROOT / "build" / "builders"
 WIDTHS = (1280, 390)
 TALLEST = 1600  # pixels of an article
+WINDOW = 2400  # pixels, so that all of that is in view from the start, and no picture needs another window
 ALLOWED = 0.02  # of a picture's pixels
 SEEN = 24  # by so much of 255 do two pixels differ that somebody sees it
 ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 LINK = re.compile(r'(?:href|src)="([^"]*)"')
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 SILENT = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
-# Nothing moves, and no scroll bar takes room, which Zensical's style draws on its own.
-STILL = """*, *::before, *::after { animation: none !important; transition: none !important; }
-html, body { scrollbar-width: none !important; } ::-webkit-scrollbar { display: none !important; }"""
+# Nothing moves, and no scroll bar takes room, which Zensical draws itself. Before any script of the
+# page: tables.js measures how wide a table may be, and what it decides stays.
+STILL = """{ const sheet = new CSSStyleSheet(); sheet.replaceSync(`
+  *, *::before, *::after { animation: none !important; transition: none !important; }
+  html, body { scrollbar-width: none !important; } ::-webkit-scrollbar { display: none !important; }`);
+document.adoptedStyleSheets.push(sheet); }"""
+# The fonts are here, and of what is in view each picture has come and each figure is live, or waits for its
+# reader's prediction.
+THERE = """() => {
+  const below = element => element.getBoundingClientRect().top > innerHeight;
+  const all = (kind, is) => [...document.querySelectorAll(kind)].every(found => below(found) || is(found));
+  return document.fonts.status === "loaded" && all("img", image => image.complete)
+    && all("figure.widget", figure => ["live", "asked"].includes(figure.dataset.state));
+}"""
+PATIENCE_MS = 60_000
+PAUSE_MS = 200  # between two pictures, which are alike where a page has come to rest
 
 
 def pages(site: Path) -> list[str]:
@@ -95,15 +113,27 @@ def served(site: Path) -> str:
 
 
 def picture(page, address: str) -> Image.Image:
-    """The beginning of a page's article once its figures in sight are drawn. What is around it, the header
-    and the lists, is the theme's own and not compared."""
-    page.goto(address, wait_until="load")
-    page.add_style_tag(content=STILL)
-    page.evaluate("document.fonts.ready")
-    page.wait_for_timeout(1500)
-    box = page.locator("article").first.bounding_box()
-    clip = box | {"height": min(box["height"], TALLEST)}
-    return Image.open(io.BytesIO(page.screenshot(clip=clip, full_page=True))).convert("RGB")
+    """The beginning of a page's article once all of it is there and two pictures in a row are alike. What is
+    around it, the header and the lists, is the theme's own and not compared."""
+    page.goto(address, wait_until="networkidle", timeout=PATIENCE_MS)
+    page.wait_for_function(THERE, timeout=PATIENCE_MS)
+    last, until = None, time.monotonic() + PATIENCE_MS / 1e3
+    while time.monotonic() < until:
+        box = page.locator("article").first.bounding_box()
+        taken = page.screenshot(clip=box | {"height": min(box["height"], TALLEST)})
+        if taken == last:
+            return Image.open(io.BytesIO(taken)).convert("RGB")
+        last = taken
+        page.wait_for_timeout(PAUSE_MS)
+    raise Late(f"{address} did not come to rest")
+
+
+def beside(one: Image.Image, other: Image.Image) -> Image.Image:
+    """Two pictures in one, side by side."""
+    both = Image.new("RGB", (one.width + other.width, max(one.height, other.height)), "white")
+    both.paste(one, (0, 0))
+    both.paste(other, (one.width, 0))
+    return both
 
 
 def differs(one: Image.Image, other: Image.Image) -> float:
@@ -164,10 +194,19 @@ def main(wanted: list[str]) -> int:
         browser = chromium.launch(executable_path=path, args=browsers.ARGUMENTS)
         homes = [served(site) for site in SITES.values()]
         for width in WIDTHS:
-            page = browser.new_page(viewport={"width": width, "height": 900})
+            page = browser.new_page(viewport={"width": width, "height": WINDOW})
+            page.add_init_script(STILL)
             for name in names:
-                share = differs(*(picture(page, f"{home}{name}/") for home in homes))
+                try:
+                    taken = [picture(page, f"{home}{name}/") for home in homes]
+                except Late as fault:
+                    wrong.append(f"{name} at {width} px: {fault}")
+                    continue
+                share = differs(*taken)
                 print(f"{name} at {width}: {share:.1%} of the picture differs", flush=True)
+                if share:
+                    KEPT.mkdir(exist_ok=True)
+                    beside(*taken).save(KEPT / f"{name}-{width}.png")
                 if share > ALLOWED:
                     wrong.append(f"{name}: {share:.1%} of its picture at {width} px differs")
             page.close()
