@@ -3,7 +3,9 @@ told to share.
 
 Names and defaults: OpenRLHF/OpenRLHF openrlhf/cli/train_ppo_ray.py of releases 0.3 to 0.8 (every
 ``*_num_nodes`` 1 and ``*_num_gpus_per_node`` 8, ZeRO 2, no checkpointing, prompts and answers of 1,024
-tokens); from memory, not at a commit. The actor is trained by DeepSpeed in bf16 with a state in fp32.
+tokens); from memory, not at a commit. The actor is trained by DeepSpeed in bf16 with a state in fp32, whose
+buffers on the host are pinned (openrlhf/utils/deepspeed/deepspeed_utils.py at 0a3fbcef). Attention keeps its
+scores unless ``--flash_attn`` is given: transformers is asked for "eager" (openrlhf/models/actor.py).
 
 What is judged is the actor's GPUs, and whoever shares them; the others' weights have to fit on theirs, too.
 Left out: what ``--actor_init_on_gpu`` takes before the model is cut; critics and reward models on GPUs of
@@ -12,16 +14,19 @@ their own beyond their weights, packing, ring attention.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import catalog
 from engine.catalog.models import Model
-from engine.frameworks import rollouts
+from engine.frameworks import host_memory, rollouts
 from engine.frameworks.described import CRITIC, Role
 from engine.frameworks.framework import Claim, Command, Framework, Meant, Sure
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Entry, Field
 from engine.mechanism.adapters import ALL_LINEAR, Adapter
 from engine.step.layout import Job, Layout
+
+if TYPE_CHECKING:
+    from engine.frameworks.described import Launch
 
 ROLES = ("actor", "ref", "reward", "critic")
 FIELDS = {
@@ -108,7 +113,7 @@ class OpenRlhf(Framework):
             "trainer",
             overlaps="data" if zero > 1 else "",
             loss="chunked" if d.given("liger") else "plain",
-            attention="fused",
+            attention="fused" if d.given("fused") else "scores",
         )
         recompute = "full" if d.given("checkpointing") else "none"
         moves = "optimizer+gradients" if d.given("optimizer_leaves") and zero else "none"
@@ -125,13 +130,17 @@ class OpenRlhf(Framework):
         if together and d.given("engines"):
             share, tp = d.get("share", SHARE), max(1, d.given("engine_tp") or 1)
             roles.append(rollouts.rollout(d, shape, tp, share, bool(d.given("sleeps"))))
-        d.ask("beta", "kl", "bf16", "fused", "engines", "engine_tp", "share", "sleeps", "four_bits")
+        d.ask("beta", "kl", "bf16", "engines", "engine_tp", "share", "sleeps", "four_bits")
         d.ask("reference_leaves")
         leaves = bool(d.given("trained_leaves"))
         elsewhere = [role for role in ROLES[1:] if counts[role] and not together]
         if elsewhere:
             d.assume("GPUs", actor, f"the actor's; {', '.join(elsewhere)} and the engines have their own")
         return Meant(actor, "bf16", job, layout, None, tuple(roles), leaves)
+
+    def hosted_bytes(self, launch: Launch) -> float:
+        """DeepSpeed's buffers for the optimizer, which are pinned; parameters stay on the GPUs."""
+        return host_memory.deepspeed_bytes(launch, True, False)
 
 
 FRAMEWORK: Framework = OpenRlhf()

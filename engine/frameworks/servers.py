@@ -249,7 +249,7 @@ class ServerCommand(Framework):
         kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
         chunk = d.given("chunk") or None
         if isinstance(chunk, str):
-            chunk = _tokens(d, chunk, "chunk")
+            chunk = self.tokens_of_a_step(d, chunk)
         if self.limits_all and dp > 1:
             requests, chunk = max(1, requests // dp), chunk and chunk // dp
         slots = self.slots(d, shape)
@@ -268,6 +268,10 @@ class ServerCommand(Framework):
         )
         server = self.more_of(d, shape, server)
         return Meant(tp * pp * dp * replicas, precision, server=server)
+
+    def tokens_of_a_step(self, d: Draft, text: str) -> int | None:
+        """What the flag for the tokens of a step says; None if it is no number."""
+        return _tokens(d, text, "chunk")
 
     def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
         """A server with what only this program's flags say."""

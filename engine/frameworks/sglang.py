@@ -5,8 +5,13 @@ model_runner.py. Experts over many GPUs are started as in its guide to expert pa
 
 The default share is what the steps of a prefill and the graphs leave, of the card as nvidia-smi has it: its
 pull request 10975 of September 2025, server_args.py; 0.828 on one H100 is its issue 29092. The sizes of
-cards that it tells apart are as remembered of that file. Before, it was a table by sizes of cards. Left out:
-what it takes off for models that read pictures.
+cards that it tells apart are as remembered of that file. Before, it was a table by sizes of cards.
+
+The share is of weights and cache alone (model_runner.py, ``profile_max_num_token``: what is free behind the
+weights, less all but the share of what was free before them). Steps and graphs have to do with the rest,
+whoever sets the share; its guide to tuning says so, too: a prefill that runs out wants a smaller chunk or a
+smaller share. Left out: what it takes off for models that read pictures, and steps where attention is
+data-parallel.
 """
 
 from __future__ import annotations
@@ -16,10 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
-from engine.frameworks.framework import Framework, LogLine
+from engine.frameworks.framework import Framework, Holds, LogLine
 from engine.frameworks.servers import READS, Group, Pool, ServerCommand, command, nodes_of
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
+from engine.mechanism.shape import shape
+from engine.serving import profiled
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -40,7 +47,7 @@ FIELDS = {
     "mem-fraction-static": Field("share", NUMBER),
     "context-length": Field("longest", TEXT),
     "max-running-requests": Field("requests"),
-    "chunked-prefill-size": Field("chunk"),
+    "chunked-prefill-size": Field("chunk", TEXT),
     "enable-mixed-chunk": Field("mixed", FLAG),
     "quantization": Field("quantization", TEXT),
     "kv-cache-dtype": Field("kv", TEXT),
@@ -88,6 +95,18 @@ SIZES = (
 )
 CONSTANT, A_TOKEN, A_REQUEST, A_NODE, LEAST_LARGE = 512.0, 1.5, 2.0, 1024.0, 10240.0  # MiB
 LARGE = 60 * 1024  # … of a card that keeps at least the last free
+UNDIVIDED = 16384  # tokens of a step without chunks (max_prefill_tokens)
+
+
+def sized(gpu: Gpu) -> Sized:
+    """What it takes for a card of this size."""
+    card = float(memory.card_bytes(gpu)) / MIB
+    return next(one for one in SIZES if card < one.below * 1024)
+
+
+def graphs_mib(server: Server, size: Sized) -> float:
+    """MiB of the graphs of decoding, by the requests of the largest."""
+    return A_REQUEST * (size.graphs if server.tp * server.dp < 4 else size.graphs_of_four)
 
 
 class Sglang(ServerCommand):
@@ -132,18 +151,32 @@ class Sglang(ServerCommand):
             return tp, 1, 1
         return tp // replicas, replicas, 1
 
+    def tokens_of_a_step(self, d: Draft, text: str) -> int | None:
+        """-1 is that prompts are not divided: a step has as many whole ones as its other limit allows."""
+        return UNDIVIDED if text == "-1" else super().tokens_of_a_step(d, text)
+
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """The share and the tokens of a step, as the card has them."""
-        card = float(memory.card_bytes(gpu)) / MIB
-        size = next(one for one in SIZES if card < one.below * 1024)
+        card, size = float(memory.card_bytes(gpu)) / MIB, sized(gpu)
         chunk = server.chunk or size.chunk
         if server.share_said or server.dp > 1:  # what groups pad grows with them, beyond any card for many
             return replace(server, chunk=chunk)
         ranks = server.tp * server.dp
-        graphs = size.graphs if ranks < 4 else size.graphs_of_four
-        kept = CONSTANT + max(chunk, 2048) * A_TOKEN + graphs * A_REQUEST + ranks * server.pp / 8 * A_NODE
+        graphs = graphs_mib(server, size)
+        kept = CONSTANT + max(chunk, 2048) * A_TOKEN + graphs + ranks * server.pp / 8 * A_NODE
         kept = max(kept, LEAST_LARGE) if card > LARGE else kept
         return replace(server, chunk=chunk, share=round(1000 * (card - kept) / card) / 1000)
+
+    def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
+        """What it counts to its share; and beside the share the largest step of a prefill, and the graphs of
+        decoding as it reserves for them."""
+        found = super().holds(server, model, gpu)
+        if server.dp > 1:
+            return found
+        graphs = 0.0 if server.eager else graphs_mib(server, sized(gpu)) * MIB
+        tokens = float(server.chunk or sized(gpu).chunk)
+        step = profiled.step_bytes(shape(model), tokens, float(server.tp))
+        return found._replace(graphs_outside=step + graphs)
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
         """No room for a cache."""

@@ -239,16 +239,21 @@ def _written_out(found: Kept, model: Sized, attention: Any, mlp: Any, adapter: B
     )
 
 
-def passing_per_token(model: Sized, block: int) -> Real:
+def passing_per_token(model: Sized, block: int, seq: Real, flash: Real) -> Real:
     """Bytes of gradients that a token has in a layer's backward pass beside all that the layer keeps, by
     PyTorch's operators: those of the activation function's result, of its factor and of their product, of
     which the product's input is gone by then, so 4 bytes for each unit of the MLP's width; and two of the
-    residual stream."""
-    _, mlp, _ = models.blocks(model)[block][1]
+    residual stream. Where scores are written, or those of a token's rows of scores, if these are more:
+    attention comes after the MLP. Leaves out that what the MLP kept is gone by then."""
+    if not check.is_trusted():
+        check.whole(seq=seq)
+        check.between(0, 1, flash=flash)
+    attention, mlp, _ = models.blocks(model)[block][1]
     width = (
         mlp.top_k * mlp.width + mlp.shared_experts * mlp.shared_width if models.is_routed(mlp) else mlp.width
     )
-    return 4 * width + 4 * model.hidden
+    scores = ops.where(flash == 0, PASSING_SCORE_BYTES * attention.heads * seq, 0)
+    return ops.maximum(4 * width + 4 * model.hidden, scores)
 
 
 def layer_parts(
@@ -304,7 +309,7 @@ def dropped_per_token(
         stays = 2 * (queries + values + mlp.width)
         split = split + kept.projected + kept.mlp - stays
     if "core_attn" in modules:
-        split = split + _score_bytes(model, attention, seq, NO_RECOMPUTE, flash)
+        split = split + _score_bytes(model, attention, seq, NO_RECOMPUTE, flash, eager)
     if "mla_up_proj" in modules:
         whole = whole - ops.where(attention.latent, latents, 0)
         split = split + ops.where(attention.latent, kept.projected, 0)
@@ -371,17 +376,25 @@ def kept_per_token(
         check.between(0, 3, recompute=recompute)
         check.between(0, 1, flash=flash)
     whole, attention, mlp = layer_parts(model, block, saves_fp8, weighs_early, adapter, eager)
-    scores = _score_bytes(model, models.blocks(model)[block][1][0], seq, recompute, flash)
+    scores = _score_bytes(model, models.blocks(model)[block][1][0], seq, recompute, flash, eager)
     kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
 
 
-def _score_bytes(model, attention, seq, recompute, flash):
+# transformers' eager_attention_forward takes the softmax in fp32, which keeps its result, and multiplies a
+# copy in 16 bits, which is kept as well (huggingface/transformers models/llama/modeling_llama.py). Backward,
+# the copy is gone when most is there: the result, its gradient and the softmax's, all in fp32. Counted with
+# PyTorch 2.14.
+WRITTEN_SCORE_BYTES, PASSING_SCORE_BYTES = 6, 6
+
+
+def _score_bytes(model, attention, seq, recompute, flash, eager):
     """Bytes of a token's rows of scores: the softmax's output, and with dropout its mask and the dropped-out
-    result."""
+    result. ``eager`` is PyTorch's operators one by one."""
+    each = WRITTEN_SCORE_BYTES if eager else 2
     return ops.where(
         ((recompute == NO_RECOMPUTE) | (recompute == BY_MODULE)) & (flash == 0),
-        (2 + 3 * model.dropout) * attention.heads * seq,
+        (each + 3 * model.dropout) * attention.heads * seq,
         0,
     )
 
@@ -403,7 +416,7 @@ def layer_activation_slabs(
     check.between(0, 2, recompute=recompute)
     tokens, ranks_of_whole = seq * micro_batch / context, ops.where(sequence_parallel, tensor, 1)
     whole, attention, mlp = layer_parts(model, 0)
-    scores = _score_bytes(model, models.blocks(model)[0][1][0], seq, recompute, flash)
+    scores = _score_bytes(model, models.blocks(model)[0][1][0], seq, recompute, flash, False)
     kept = ops.where(recompute == FULL, 0.0, tokens / tensor)
     inputs = tokens / ranks_of_whole * ops.where(recompute == FULL, 2 * model.hidden, whole)
     return np.stack([inputs, kept * attention, kept * mlp, kept * scores], axis=-1)

@@ -72,6 +72,13 @@ def early_peak_bytes(size: Shape, tokens: Real, tp: Real) -> float:
     return float(most + experts_bytes(size, tokens, tp) + FIXED_BYTES)
 
 
+def step_bytes(size: Shape, tokens: Real, tp: Real) -> float:
+    """What a step of this many tokens takes at least, whoever runs it: one layer, the experts' buffers, and
+    those for requests. Leaves out logits, of which a prefill needs one row for each request, and what
+    attention unpacks of a latent cache."""
+    return float(layers_bytes(size, tokens, tp) + experts_bytes(size, tokens, tp) + FIXED_BYTES)
+
+
 def peak_bytes(size: Shape, tokens: Real, requests: Real, tp: Real, copies: Real) -> float:
     """The most that the run holds at once: in a layer or in the sampler, beside what is never given back."""
     rows = min(requests, tokens)

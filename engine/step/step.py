@@ -673,7 +673,7 @@ def stages(
         by_module = a.recompute == memory.BY_MODULE
         working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
     if by.written_out:
-        working = working + passing_bytes(shape, a, tokens)
+        working = working + passing_bytes(shape, job, a, tokens)
     expert_ranks = a.ep * a.expert_tp
     if job.adapter:
         working = working + adapters.unpacked_bytes(shape, job.adapter, a.tp)
@@ -762,11 +762,11 @@ def stages(
     )
 
 
-def passing_bytes(shape: Shape, a: Axes, tokens: Real) -> Real:
+def passing_bytes(shape: Shape, job: Job, a: Axes, tokens: Real) -> Real:
     """Gradients in an average layer's backward pass (``memory.passing_per_token``)."""
     found = 0.0
     for block, share in enumerate(shape.block_shares):
-        found = found + share * memory.passing_per_token(shape, block)
+        found = found + share * memory.passing_per_token(shape, block, a.seq, job.software.flash)
     return found * tokens / a.tp
 
 

@@ -137,6 +137,24 @@ def test_openrlhf_s_actor_on_its_own_gpus():
     assert set(roles(grouped)) == {"reference"}
 
 
+def test_openrlhf_pins_what_the_host_keeps_and_writes_scores_unless_told():
+    """A 72.7B on eight GPUs: 12 bytes of state; of each GPU's 9.09 billion parameters the gradients in fp32,
+    as nine pinned buffers of 2^32 bytes and one of 2^29, those in 16 bits, and a pinned copy of 2^35. That is
+    1.61 TB; a host of 1.4 TB ran out, and less so once nothing was pinned (OpenRLHF issue 632)."""
+    line = (
+        "python3 -m openrlhf.cli.train_ppo_ray --actor_num_nodes 1 --actor_num_gpus_per_node 8 "
+        "--pretrain Qwen/Qwen2.5-72B-Instruct --micro_train_batch_size 1 --train_batch_size 128 "
+        "--zero_stage 3 --bf16 --adam_offload --gradient_checkpointing"
+    )
+    params = 72.7e9
+    by_hand = (12 + 2) * params + 8 * (9 * 2.0**32 + 2.0**29 + 2.0**35)
+    small = engine.check_launch(line, "h100-sxm", 8, host_bytes=1.4e12)
+    assert small.hosted_bytes == pytest.approx(by_hand, rel=0.01) and small.verdict == verdict.TOO_LARGE
+    assert engine.check_launch(line, "h100-sxm", 8, host_bytes=2.0e12).fits
+    fused = engine.check_launch(f"{line} --flash_attn", "h100-sxm", 8, host_bytes=2.0e12)
+    assert small.launch.job.software.attention == "scores" and fused.launch.job.software.attention == "fused"
+
+
 def test_nemo_rl_moves_its_policy_away_while_answers_are_written():
     report = check({"grpo.yaml": NEMO_RL, "run.sh": "uv run examples/run_grpo_math.py --config grpo.yaml"})
     assert report.launch.gpus == 32 and set(roles(report)) == {"reference", "rollout"}

@@ -215,5 +215,33 @@ def test_a_rebuilt_layer_takes_what_it_keeps_and_the_gradients_of_its_mlp():
         result = z + of["down"](functional.silu(of["gate"](y)) * of["up"](y))
         del y, z
         result.backward(gradient)
-    ours = sum(memory.layer_values(model, 0, eager=True)) + memory.passing_per_token(model, 0)
+    ours = sum(memory.layer_values(model, 0, eager=True)) + memory.passing_per_token(model, 0, tokens, 1)
     assert peak.most / tokens == pytest.approx(ours, rel=0.1)
+
+
+def test_written_scores_take_so_many_bytes_each():
+    """transformers' eager_attention_forward: what is kept of a score, to the byte, and what is there at most
+    in its backward pass."""
+    seq, model = 512, like("llama3.1-8b")
+    of_all = (torch.randn(1, HEADS, seq, SIZE, dtype=NARROW, requires_grad=True) for _ in range(3))
+    saved = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.nbytes() >= HEADS * seq * seq:  # the others are queries, keys and values
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), Peak() as peak:
+        q, k, v = of_all
+        scores = torch.matmul(q, k.transpose(2, 3)) * SIZE**-0.5
+        scores = scores + torch.zeros(1, 1, seq, seq, dtype=NARROW)
+        scores = functional.softmax(scores, dim=-1, dtype=torch.float32).to(NARROW)
+        result = torch.matmul(scores, v)
+        del scores
+        result.backward(torch.ones_like(result))
+    written = memory.kept_per_token(model, seq, 1, 1, memory.NO_RECOMPUTE, 0, 0, eager=True)
+    fused = memory.kept_per_token(model, seq, 1, 1, memory.NO_RECOMPUTE, 1, 0, eager=True)
+    assert sum(saved.values()) == seq * (written - fused)
+    ours = seq * (written - fused + memory.passing_per_token(model, 0, seq, 0))
+    assert peak.most == pytest.approx(ours, rel=0.05)

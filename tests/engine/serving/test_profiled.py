@@ -266,6 +266,21 @@ def test_sglang_s_share_by_the_card():
     assert launch is not None and launch.server is not None and launch.server.share == 0.7
 
 
+def test_sglang_s_steps_have_to_do_with_what_its_share_leaves():
+    """0.97 of an H100 leaves 2.4 GiB. A step of 32,768 tokens of Qwen3-8B takes 3.0, 2 bytes each of three
+    times 12,288 and three times 4,096 values, with 0.5 of graphs and 0.085 of buffers beside it; one of 4,096
+    an eighth of that."""
+    size = shape(catalog.model("qwen3-8b"))
+    by_hand = 32768 * 2 * (3 * 12288 + 3 * 4096) + profiled.FIXED_BYTES
+    assert profiled.step_bytes(size, 32768.0, 1.0) == pytest.approx(by_hand)
+    line = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --mem-fraction-static 0.97"
+    long = engine.check_launch(f"{line} --chunked-prefill-size 32768", "h100-sxm")
+    assert long.verdict == "does not fit" and "out of memory" in long.refused[0].error
+    assert engine.check_launch(f"{line} --chunked-prefill-size 4096", "h100-sxm").verdict == "fits"
+    whole = engine.check_launch(f"{line} --chunked-prefill-size -1", "h100-sxm").launch
+    assert whole is not None and whole.server is not None and whole.server.chunk == 16384
+
+
 def test_a_flag_may_be_cut_short():
     """--tensor_parallel 2 (vllm-project/vllm issue 28228)."""
     launch = engine.check_launch("vllm serve Qwen/Qwen3-8B --tensor_parallel 2", "rtx3090", 2).launch
