@@ -145,7 +145,7 @@ def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT, filled: float 
 
 SERVER_MULTIPLIES = 0.43
 """How much of the time a full server multiplies: the FLOPs of the published ones, over those of the best
-product in the same time (the mean of the group "throughput, TensorRT-LLM 1.0"; they lie between 0.16 and 0.77)."""
+product in the same time (the mean of "throughput, TensorRT-LLM 1.0"; they lie between 0.16 and 0.77)."""
 CLOCKS = 0.83
 """How much of what ``sustained_share`` takes off is clocks: on our own H100 and H200 a product that goes on
 for seconds loses 0.145 and 0.17 of a burst's rate, where ``sustained_share`` takes off 0.189."""

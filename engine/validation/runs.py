@@ -304,7 +304,9 @@ def of_collectives(folder: Path, found: JudgedRuns) -> None:
         per_node = int(ranks // nodes)
         said = interconnect.collective(op, gpu, at.wires, int(ranks), float(size), per_node)
         found.runs.append(
-            _collective(gpu, op, int(ranks), per_node, size, time_s / said.time_s, "sweeps inside a node", False)
+            _collective(
+                gpu, op, int(ranks), per_node, size, time_s / said.time_s, "sweeps inside a node", False
+            )
         )
 
 

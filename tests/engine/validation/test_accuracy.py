@@ -97,7 +97,12 @@ def test_of_runs_that_ran_nearly_all_are_judged_to_fit():
     assert everything.runs == sum(each.runs for each in sources) > 400
     assert everything.fit == sum(each.fit for each in sources) >= 0.96 * everything.runs
     by_name = {each.family: each for each in sources}
-    for name in ("Bridge deepseek-v3", "Bridge llama3.1-405b", "Bridge qwen3-30b-a3b", "BLOOM, layouts compared"):
+    for name in (
+        "Bridge deepseek-v3",
+        "Bridge llama3.1-405b",
+        "Bridge qwen3-30b-a3b",
+        "BLOOM, layouts compared",
+    ):
         assert by_name[name].fit == by_name[name].runs, name
 
 
