@@ -212,7 +212,7 @@ def cpu_s(processes) -> float:
     )
 
 
-async def settled(processes, seconds: float = 15.0) -> int:
+async def settled(processes, seconds: float = 25.0) -> int:
     """Resident bytes once sessions are discarded, and the server has given back what only readers need, which
     it does some seconds after the last one has left."""
     await asyncio.sleep(seconds)
