@@ -22,7 +22,8 @@ RANK = """async ([rows, alike, asked]) => {
 }"""
 TELLING = """async texts => {
   const { stem, IDLE } = await import("/assets/js/ranking.js");
-  return texts.map(text => text.toLowerCase().match(/[a-z]+/g).filter(word => word.length > 2 && !IDLE.has(stem(word))));
+  const tells = word => word.length > 2 && !IDLE.has(stem(word));
+  return texts.map(text => text.toLowerCase().match(/[a-z]+/g).filter(tells));
 }"""
 FIRST = 3  # the right row must be among so many first ones
 TRACEBACK = """Traceback (most recent call last):
