@@ -32,7 +32,7 @@ SITES = {"mkdocs": ROOT / "build" / "static", "zensical": ROOT / "build" / "zens
 KEPT = ROOT / "build" / "builders"
 WIDTHS = (1280, 390)
 TALLEST = 1600  # pixels of an article
-WINDOW = 2400  # pixels, so that all of that is in view from the start, and no picture needs another window
+WINDOW = 2400  # pixels, so that it is in view from the start; a picture never needs another window
 ALLOWED = 0.02  # of a picture's pixels
 SEEN = 24  # by so much of 255 do two pixels differ that somebody sees it
 ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
@@ -120,7 +120,8 @@ def picture(page, address: str) -> Image.Image:
     last, until = None, time.monotonic() + PATIENCE_MS / 1e3
     while time.monotonic() < until:
         box = page.locator("article").first.bounding_box()
-        taken = page.screenshot(clip=box | {"height": min(box["height"], TALLEST)})
+        height = min(box["height"], TALLEST, WINDOW - box["y"])
+        taken = page.screenshot(clip=box | {"height": height})
         if taken == last:
             return Image.open(io.BytesIO(taken)).convert("RGB")
         last = taken
