@@ -116,11 +116,14 @@ def picture(page, address: str) -> Image.Image:
     """The beginning of a page's article once all of it is there and two pictures in a row are alike. What is
     around it, the header and the lists, is the theme's own and not compared."""
     page.goto(address, wait_until="networkidle", timeout=PATIENCE_MS)
+    top = page.locator("article").first.bounding_box()["y"]  # in the book far below its table of contents
+    tall = max(WINDOW, int(top) + TALLEST)
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": tall})
     page.wait_for_function(THERE, timeout=PATIENCE_MS)
     last, until = None, time.monotonic() + PATIENCE_MS / 1e3
     while time.monotonic() < until:
         box = page.locator("article").first.bounding_box()
-        height = min(box["height"], TALLEST, WINDOW - box["y"])
+        height = min(box["height"], TALLEST, tall - box["y"])
         taken = page.screenshot(clip=box | {"height": height})
         if taken == last:
             return Image.open(io.BytesIO(taken)).convert("RGB")
