@@ -32,7 +32,7 @@ SITES = {"mkdocs": ROOT / "build" / "static", "zensical": ROOT / "build" / "zens
 KEPT = ROOT / "build" / "builders"
 WIDTHS = (1280, 390)
 TALLEST = 1600  # pixels of an article
-WINDOW = 2400  # pixels, so that all of that is in view from the start, and no picture needs another window
+WINDOW = 2400  # pixels, so that it is in view from the start; a picture never needs another window
 ALLOWED = 0.02  # of a picture's pixels
 SEEN = 24  # by so much of 255 do two pixels differ that somebody sees it
 ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
@@ -116,11 +116,15 @@ def picture(page, address: str) -> Image.Image:
     """The beginning of a page's article once all of it is there and two pictures in a row are alike. What is
     around it, the header and the lists, is the theme's own and not compared."""
     page.goto(address, wait_until="networkidle", timeout=PATIENCE_MS)
+    top = page.locator("article").first.bounding_box()["y"]  # in the book far below its table of contents
+    tall = max(WINDOW, int(top) + TALLEST)
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": tall})
     page.wait_for_function(THERE, timeout=PATIENCE_MS)
     last, until = None, time.monotonic() + PATIENCE_MS / 1e3
     while time.monotonic() < until:
         box = page.locator("article").first.bounding_box()
-        taken = page.screenshot(clip=box | {"height": min(box["height"], TALLEST)})
+        height = min(box["height"], TALLEST, tall - box["y"])
+        taken = page.screenshot(clip=box | {"height": height})
         if taken == last:
             return Image.open(io.BytesIO(taken)).convert("RGB")
         last = taken

@@ -216,7 +216,7 @@ class ServerCommand(Framework):
             )
             share = usual
         text = d.given("longest")
-        longest = (_tokens(d, text, "longest") if text else None) or shape.max_context
+        longest = (tokens_of(d, text, "longest") if text else None) or shape.max_context
         if not text:
             d.assume("longest", longest, "the model's own limit")
         requests_said = bool(d.given("requests"))
@@ -271,7 +271,7 @@ class ServerCommand(Framework):
 
     def tokens_of_a_step(self, d: Draft, text: str) -> int | None:
         """What the flag for the tokens of a step says; None if it is no number."""
-        return _tokens(d, text, "chunk")
+        return tokens_of(d, text, "chunk")
 
     def more_of(self, d: Draft, shape: Model, server: Server) -> Server:
         """A server with what only this program's flags say."""
@@ -431,7 +431,7 @@ def pools(of: Deployment) -> list[Pool]:
     return [Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica)]
 
 
-def _tokens(d: Draft, text: str, name: str) -> int | None:
+def tokens_of(d: Draft, text: str, name: str) -> int | None:
     """A number of tokens, which may be written 32k; None if it is no number."""
     scale = UNITS.get(text[-1:], 1)
     digits = text[:-1] if scale > 1 else text

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.catalog.models import Model
 from engine.frameworks.described import Server
 from engine.frameworks.framework import Framework, Holds, LogLine
-from engine.frameworks.servers import READS, Group, Pool, ServerCommand, command, nodes_of
+from engine.frameworks.servers import READS, Group, Pool, ServerCommand, command, nodes_of, tokens_of
 from engine.frameworks.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
@@ -153,7 +153,7 @@ class Sglang(ServerCommand):
 
     def tokens_of_a_step(self, d: Draft, text: str) -> int | None:
         """-1 is that prompts are not divided: a step has as many whole ones as its other limit allows."""
-        return UNDIVIDED if text == "-1" else super().tokens_of_a_step(d, text)
+        return UNDIVIDED if text == "-1" else tokens_of(d, text, "chunk")
 
     def settled(self, server: Server, gpu: Gpu) -> Server:
         """The share and the tokens of a step, as the card has them."""
@@ -170,13 +170,13 @@ class Sglang(ServerCommand):
     def holds(self, server: Server, model: Model, gpu: Gpu) -> Holds:
         """What it counts to its share; and beside the share the largest step of a prefill, and the graphs of
         decoding as it reserves for them."""
-        found = super().holds(server, model, gpu)
+        inside = {"framework": memory.FRAMEWORK_BYTES}
         if server.dp > 1:
-            return found
+            return Holds(inside)
         graphs = 0.0 if server.eager else graphs_mib(server, sized(gpu)) * MIB
         tokens = float(server.chunk or sized(gpu).chunk)
         step = profiled.step_bytes(shape(model), tokens, float(server.tp))
-        return found._replace(graphs_outside=step + graphs)
+        return Holds(inside, step + graphs)
 
     def too_small(self, server: Server, longest: int, needed_bytes: float, cache_bytes: float) -> str:
         """No room for a cache."""
