@@ -182,15 +182,41 @@ def two_level_all_reduce_s(
     """ReduceScatter in the node, AllReduce of the g-th parts across m nodes, AllGather in the node, each by a
     textbook ring.
 
-    2(g-1)/g·S/B_link + 2(g-1)·alpha_link + 2(m-1)/m·(S/g)/B_nic + 2(m-1)·alpha_nic. Leaves out any overlap of
-    the levels.
+    Leaves out any overlap of the levels.
     """
     check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
     nodes = ranks / ranks_per_node
-    check.whole(nodes=nodes)
-    return ring_all_reduce_s(
-        buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s
-    ) + ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s)
+    inside_s, across_s = two_levels_s(
+        buffer_bytes, ranks_per_node, nodes, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s
+    )
+    return inside_s + across_s
+
+
+def two_levels_s(
+    buffer_bytes: Real,
+    ranks_per_node: Real,
+    nodes: Real,
+    link_bytes_per_s: Real,
+    link_alpha_s: Real,
+    nic_bytes_per_s: Real,
+    nic_alpha_s: Real,
+) -> tuple[Real, Real]:
+    """(inside nodes, between nodes): 2(g-1)/g·S/B_link + 2(g-1)·alpha_link, and
+    2(m-1)/m·(S/g)/B_nic + 2(m-1)·alpha_nic, for m nodes of g ranks."""
+    check.whole(ranks_per_node=ranks_per_node, nodes=nodes)
+    return (
+        ring_all_reduce_s(buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s),
+        ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s),
+    )
+
+
+def two_levels_bytes(buffer_bytes: Real, ranks_per_node: Real, nodes: Real) -> tuple[Real, Real]:
+    """(inside nodes, between nodes): what each rank sends in an AllReduce on two levels."""
+    check.whole(ranks_per_node=ranks_per_node, nodes=nodes)
+    return (
+        ring_link_bytes(buffer_bytes, ranks_per_node),
+        ring_link_bytes(buffer_bytes / ranks_per_node, nodes),
+    )
 
 
 def ring_bytes_per_s(per_node: Real, nodes: Real, link_bytes_per_s: Real, nic_bytes_per_s: Real) -> Real:

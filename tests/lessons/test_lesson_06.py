@@ -28,7 +28,7 @@ BY_HAND = {
     "parameters / 8 | params": "8.82B",
     "memory.state_bytes(parameters / 8)": "141 GB",  # 16 · 8.82
     "memory.sharded_state_bytes": "48.5 GB",  # (4 + 12/8) · 8.82
-    "activations_bytes(sharded=1)": "22.5 GB",  # 80 · 33.5 / 8 of 8,192² values: 34 less what grouped keys save
+    "activations_bytes(sharded=1)": "22.5 GB",  # 80 · 33.5 / 8 of 8,192²; 34 less what grouped keys save
     "layer_flops": "45.4 TFLOP",
     "8192 * 8192 * 2 | MB": "134 MB",
     "sent_bytes | MB": "235 MB",  # 7/4 · 134

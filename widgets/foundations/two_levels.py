@@ -139,28 +139,37 @@ class TwoLevels(Widget):
     def arrived_bytes(self):
         return ranks_frames.arrived_bytes(self.ways(), MOST, self.moment(), self.count(), self.size)
 
-    def inside_bytes(self):
-        """What each GPU sends over NVLink."""
-        return collectives.ring_link_bytes(self.size, self.cut.gpus)
+    def sent_bytes(self):
+        """What each GPU sends over NVLink, and through its card."""
+        return collectives.two_levels_bytes(self.size, self.cut.gpus, self.cut.nodes)
 
-    def card_bytes(self):
-        """What each GPU sends through its card."""
-        return collectives.ring_link_bytes(self.size / self.cut.gpus, self.cut.nodes)
-
-    def inside_s(self, size=None):
-        size = self.size if size is None else size
-        wire = NODE.link
-        return collectives.ring_all_reduce_s(size, self.cut.gpus, wire.bytes_per_s, start_ups.hop_s(wire))
-
-    def across_s(self, size=None):
-        size = self.size if size is None else size
-        wire = NODE.nic
-        return collectives.ring_all_reduce_s(
-            size / self.cut.gpus, self.cut.nodes, wire.bytes_per_s, start_ups.hop_s(wire)
+    def levels_s(self, size=None):
+        """The time of the parts inside nodes, and between them."""
+        link, card = NODE.link, NODE.nic
+        return collectives.two_levels_s(
+            self.size if size is None else size,
+            self.cut.gpus,
+            self.cut.nodes,
+            link.bytes_per_s,
+            start_ups.hop_s(link),
+            card.bytes_per_s,
+            start_ups.hop_s(card),
         )
 
+    def inside_bytes(self):
+        return self.sent_bytes()[0]
+
+    def card_bytes(self):
+        return self.sent_bytes()[1]
+
+    def inside_s(self):
+        return self.levels_s()[0]
+
+    def across_s(self):
+        return self.levels_s()[1]
+
     def time_s(self, size=None):
-        return self.inside_s(size) + self.across_s(size)
+        return sum(self.levels_s(size))
 
     def start_share(self):
         return self.time_s(0.0) / self.time_s()
@@ -325,7 +334,7 @@ class TwoLevels(Widget):
             "left": [np.zeros_like(first), first, 1 - first],
             "right": [first, 1 - first, np.ones_like(first)],
             "kind": np.array([1.0, 2.0, 1.0]),
-            "now": np.full(3, 1.0) * (self.moment() / self.steps()),
+            "now": np.full(3, self.moment() / self.steps()),
         }
 
     def step_text(self):

@@ -189,3 +189,14 @@ def test_bad_input_is_refused_by_name(function, name, bad):
     function(**good)
     with pytest.raises(ValueError, match=name.removeprefix("link_").removeprefix("nic_")):
         function(**good | {name: bad})
+
+
+def test_each_of_two_levels_by_hand():
+    """A buffer of 8 GB on two nodes of four: each rank sends 2·3/4·8 = 12 GB inside, then all-reduces its
+    quarter, 2 GB, with the other node: 2·1/2·2 = 2 GB. At 100 GB/s and 20 GB/s that is 120 ms and 100 ms."""
+    inside, between = collectives.two_levels_bytes(8e9, 4, 2)
+    assert inside == pytest.approx(12e9) and between == pytest.approx(2e9)
+    inside_s, between_s = collectives.two_levels_s(8e9, 4, 2, 100e9, 1e-6, 20e9, 1e-5)
+    assert inside_s == pytest.approx(0.120 + 6e-6) and between_s == pytest.approx(0.100 + 2e-5)
+    whole_s = collectives.two_level_all_reduce_s(8e9, 8, 4, 100e9, 1e-6, 20e9, 1e-5)
+    assert whole_s == pytest.approx(inside_s + between_s)
