@@ -130,6 +130,10 @@ class TwoLevels(Widget):
     def moment(self):
         return np.minimum(self.play, self.steps())
 
+    def done(self):
+        """The share of the run that is over."""
+        return self.moment() / self.steps()
+
     def part_now(self):
         """Which of the parts is running, or has just ended."""
         after, now = self.first_steps(), np.ceil(self.moment())
@@ -334,7 +338,7 @@ class TwoLevels(Widget):
             "left": [np.zeros_like(first), first, 1 - first],
             "right": [first, 1 - first, np.ones_like(first)],
             "kind": np.array([1.0, 2.0, 1.0]),
-            "now": np.full(3, self.moment() / self.steps()),
+            "now": np.full(3, 1.0) * self.done(),
         }
 
     def step_text(self):
