@@ -170,6 +170,13 @@ def as_fast(times_s: Real, best_s: Real, tolerance: Real = 0.02) -> Truth:
     return times_s <= (1.0 + tolerance) * best_s
 
 
+def gpu_part_bytes(buffer_bytes: Real, ranks_per_node: Real) -> Real:
+    """S/g: the part of a node's sum that each of its g GPUs holds, and sends through its own card."""
+    check.non_negative(buffer_bytes=buffer_bytes)
+    check.whole(ranks_per_node=ranks_per_node)
+    return buffer_bytes / ranks_per_node
+
+
 def two_level_all_reduce_s(
     buffer_bytes: Real,
     ranks: Real,
@@ -190,7 +197,7 @@ def two_level_all_reduce_s(
     check.whole(nodes=nodes)
     return ring_all_reduce_s(
         buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s
-    ) + ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s)
+    ) + ring_all_reduce_s(gpu_part_bytes(buffer_bytes, ranks_per_node), nodes, nic_bytes_per_s, nic_alpha_s)
 
 
 def ring_bytes_per_s(per_node: Real, nodes: Real, link_bytes_per_s: Real, nic_bytes_per_s: Real) -> Real:

@@ -145,7 +145,8 @@ class TwoLevels(Widget):
 
     def card_bytes(self):
         """What each GPU sends through its card."""
-        return collectives.ring_link_bytes(self.size / self.cut.gpus, self.cut.nodes)
+        part = collectives.gpu_part_bytes(self.size, self.cut.gpus)
+        return collectives.ring_link_bytes(part, self.cut.nodes)
 
     def inside_s(self, size=None):
         size = self.size if size is None else size
@@ -154,10 +155,8 @@ class TwoLevels(Widget):
 
     def across_s(self, size=None):
         size = self.size if size is None else size
-        wire = NODE.nic
-        return collectives.ring_all_reduce_s(
-            size / self.cut.gpus, self.cut.nodes, wire.bytes_per_s, start_ups.hop_s(wire)
-        )
+        part, wire = collectives.gpu_part_bytes(size, self.cut.gpus), NODE.nic
+        return collectives.ring_all_reduce_s(part, self.cut.nodes, wire.bytes_per_s, start_ups.hop_s(wire))
 
     def time_s(self, size=None):
         return self.inside_s(size) + self.across_s(size)
@@ -325,7 +324,7 @@ class TwoLevels(Widget):
             "left": [np.zeros_like(first), first, 1 - first],
             "right": [first, 1 - first, np.ones_like(first)],
             "kind": np.array([1.0, 2.0, 1.0]),
-            "now": np.full(3, 1.0) * (self.moment() / self.steps()),
+            "now": np.broadcast_to(self.moment() / self.steps(), (3,)),
         }
 
     def step_text(self):
