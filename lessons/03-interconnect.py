@@ -92,7 +92,7 @@ def two_levels_s(buffer: float, ranks: int = 64) -> float:
     )
 
 
-# what each card carries of 1 GB over four nodes of four, if a ring for each card goes through all of them
+# what each card carries of 1 GB over four nodes of four, if a ring for each card goes through all
 a_card_of_rings = collectives.ring_link_bytes(1e9, ranks=16) / 4
 
 small_gradient = memory.weight_bytes(models.parameters(small))  # the gradient of Llama 3 8B in bf16
