@@ -79,6 +79,9 @@ RUN = re.compile(r"(?<=\s)(?:[−–-]?\d[\d.,]*×?\s+){2,}")  # several numbers
 OF_ROWS = "validation-rows/"  # tables of sources, which nobody looks for by their rows
 BEGINNING = 500  # characters of one of its sections that are kept
 OF_NUMBERS = "numbers/"  # the page of numbers, on which readers do search for a number
+LISTING = re.compile(r"<pre[^>]*><code>(.*?)</code></pre>", re.DOTALL)
+LONG_LISTING = 12  # lines, from which on only its names are kept, each once: they are what one looks for
+NAME = re.compile(r"[A-Za-z_][\w.]{2,}")
 WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
 
 
@@ -102,6 +105,14 @@ def plain(html: str) -> str:
     """The words of a piece of HTML, without displayed formulas."""
     html = re.sub(r'<div class="math".*?</div>', " ", html, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", "", html).split())
+
+
+def shortened(listing: re.Match) -> str:
+    """A listing of code as the search keeps it: whole if it is short, otherwise its names."""
+    code = unescape(listing[1])
+    if code.count("\n") < LONG_LISTING:
+        return listing[0]
+    return f"<pre><code>{' '.join(dict.fromkeys(NAME.findall(code)))}</code></pre>"
 
 
 def widget_entries(places: Callable[[str], list[tuple[str, str]]]) -> list[dict]:
@@ -157,6 +168,7 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
     }
     for doc in index["docs"]:
         page, _, section = doc["location"].partition("#")
+        doc["text"] = LISTING.sub(shortened, doc["text"])
         if page != OF_NUMBERS:
             doc["text"] = RUN.sub(" ", doc["text"])
         if page == OF_ROWS:

@@ -83,8 +83,10 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
 
 
 def _model(args: Namespace) -> Model:
-    """A model of the reader's file, or the one that is named."""
-    return catalog.model_from_file(args.model_file) if args.model_file else api.model(args.model)
+    """A model of the reader's file, or the one that is named; an assistant's call has it already."""
+    if args.model_file:
+        return catalog.model_from_file(args.model_file)
+    return args.model if isinstance(args.model, Model) else api.model(args.model)
 
 
 def _gpu(args: Namespace) -> Any:

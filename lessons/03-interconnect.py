@@ -92,8 +92,8 @@ def two_levels_s(buffer: float, ranks: int = 64) -> float:
     )
 
 
-# what each card carries of 1 GB over two nodes of four, if a ring for each card goes through both
-a_card_of_rings = collectives.ring_link_bytes(1e9, ranks=8) / 4
+# what each card carries of 1 GB over four nodes of four, if a ring for each card goes through all of them
+a_card_of_rings = collectives.ring_link_bytes(1e9, ranks=16) / 4
 
 small_gradient = memory.weight_bytes(models.parameters(small))  # the gradient of Llama 3 8B in bf16
 buffer = 8192**2 * 2  # the buffer of the opening case

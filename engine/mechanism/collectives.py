@@ -204,6 +204,8 @@ def two_levels_s(
     """(inside nodes, between nodes): 2(g-1)/g·S/B_link + 2(g-1)·alpha_link, and
     2(m-1)/m·(S/g)/B_nic + 2(m-1)·alpha_nic, for m nodes of g ranks."""
     check.whole(ranks_per_node=ranks_per_node, nodes=nodes)
+    check.non_negative(buffer_bytes=buffer_bytes, link_alpha_s=link_alpha_s, nic_alpha_s=nic_alpha_s)
+    check.positive(link_bytes_per_s=link_bytes_per_s, nic_bytes_per_s=nic_bytes_per_s)
     return (
         ring_all_reduce_s(buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s),
         ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s),

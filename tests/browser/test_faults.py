@@ -184,9 +184,11 @@ def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, sta
     """At 300 kB a second (60 where a server compresses) the lesson reads at once; a figure that is not there
     yet says so and takes no drag that would be lost."""
     window = visit()
-    held = []
+    held, through = [], []
     window.context.clock.install()
-    window.page.route(re.compile(f"{ILL}.table"), lambda route: held.append(route))
+    window.page.route(
+        re.compile(f"{ILL}.table"), lambda route: route.continue_() if through else held.append(route)
+    )
     tools = window.context.new_cdp_session(window.page)
     tools.send("Network.enable")
     tools.send(
@@ -207,6 +209,7 @@ def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, sta
     window.context.clock.run_for(9_000)
     expect(hand.note()).to_contain_text("Still loading")
     expect(hand.note()).to_be_visible()
+    through.append(True)  # also for what a busy machine asks for only now
     for route in held:
         route.continue_()
     hand.wait_for("live")

@@ -85,6 +85,14 @@ def test_numbers_in_a_row_are_left_out_but_where_one_looks_for_them(entries):
     assert "Tiles on 132" in waves and not re.search(r"\d (?:\d[\d.,]* ){3}", waves)
 
 
+def test_of_a_long_listing_each_name_is_kept_once():
+    lines = "".join(f"    total = add(total, part_{i % 3}, 1)\n" for i in range(20))
+    kept = search_index.LISTING.sub(search_index.shortened, f"<pre><code>{lines}</code></pre>")
+    assert kept == "<pre><code>total add part_0 part_1 part_2</code></pre>"
+    short = "<pre><code>x = add(x, 1)\n</code></pre>"
+    assert search_index.LISTING.sub(search_index.shortened, short) == short
+
+
 def test_the_index_is_small(site):
     assert len(gzip.compress((site / "search" / "search_index.json").read_bytes())) < LIMIT_GZIP_BYTES
 

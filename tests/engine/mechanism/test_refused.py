@@ -138,7 +138,6 @@ wires.plain gpus_per_node link_bytes_per_s nic_bytes_per_s link_hop_s network_ho
 # these are refused by the function that is called, which names its own argument
 BY_ANOTHER_NAME = """
 adapters.layer_s tokens tp ep expert_tp imbalance
-collectives.two_level_all_reduce_s link_bytes_per_s link_alpha_s nic_bytes_per_s nic_alpha_s
 compute.cast_s rows width
 compute.joined tokens tp
 context_parallel.ring_sent_bytes seq
