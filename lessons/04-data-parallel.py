@@ -81,7 +81,7 @@ full_nodes_bucket_bytes = data_parallel.best_bucket_bytes(
     data_parallel.gradient_bytes(models.parameters(llama_8b)),
     ranks=64,
     wire_bytes_per_s=cards,
-    alpha_s=start_ups.mean_hop_s(node("dgx-h100")),
+    alpha_s=start_ups.mean_hop_s(node("dgx-h100"), 64),
     backward_s=backward_s(models.parameters(llama_8b), tokens=8192),
 )
 
@@ -141,7 +141,7 @@ def ddp(
     )
 
 
-a100_hop_s = start_ups.mean_hop_s(node("dgx-a100"))  # the mean start-up of a hop of its rings
+a100_hop_s = start_ups.mean_hop_s(node("dgx-a100"), 128)  # the mean start-up of a hop of its rings
 late = ddp(tokens=8192)  # the same with one sequence on each GPU
 # the envelope's step
 ddp_1b = data_parallel.simulate_step(

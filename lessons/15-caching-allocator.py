@@ -78,7 +78,6 @@ token_bytes = (
 
 
 h100 = gpu("h100-sxm")  # an H100
-gb200 = gpu("gb200")  # a GPU of a GB200
 
 
 def hiding_width(on: Gpu, wire: str) -> float:

@@ -8,7 +8,7 @@ REPLICAS = 3
 STEPS = (
     "1  The router knows which replica holds which prefix, and how busy each is.",
     "2  What no cache holds of the prompt is read.",
-    "3  The prompt's cache is copied, layer by layer.",
+    "3  The prompt's cache is copied to the decode pool.",
     "4  The answer is written, a token a step.",
     "5  The cache stays for the next turn, or moves to the host.",
     "6  A prompt that is nearly all found skips the prefill pool.",

@@ -81,8 +81,8 @@ RULES = (
         half_doubled_batch,
         {"model": MODELS, "key": GPUS, "gpus": SIZES},
         ON,
-        "half the users with which the products of a step, as we estimate it, take twice as long as for one "
-        "(by the rule, a step has doubled at twice the critical batch)",
+        "half the batch that doubles the time of a step's products in our estimate (by the rule, twice the "
+        "critical batch does)",
         0.35,
     ),
     HeldRule(

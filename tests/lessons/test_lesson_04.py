@@ -55,7 +55,7 @@ BY_HAND = {
     "bucket_at(tokens=8192)": "889 MiB",  # 16.06e9 · √(1.377 ms / 409 ms) = 932 MB
     "bucket_at(tokens=16384)": "121 MiB",  # 16.06e9 · 1.377 ms / (817 − 642 ms) = 126 MB
     "backward_s(70e9, tokens=8192)": "3.56 s",  # 4 · 70e9 · 8,192 / 643.9e12
-    "start_ups_s(buckets=49, ranks=128, alpha_s=a100_hop_s)": "12.9 ms",  # 49 · 254 · 1.03 µs
+    "start_ups_s(buckets=49, ranks=128, alpha_s=a100_hop_s)": "12.7 ms",  # 49 · (224 · 0.795 + 81 µs)
     "start_ups_s(buckets=49, ranks=128, alpha_s=tree_alpha_s(hdr, ranks=128))": "1.85 ms",  # 49 · 14 · 2.7 µs
     "break_even_tokens": "4,292",  # two thirds of 6,439
     "100e9 * break_even_tokens / 8192": "52.4 GB/s",

@@ -179,3 +179,4 @@ def test_a_layer_of_the_envelope_offloads_for_free_from_a_width_on():
     rate = matmul.product_flops_per_s(gpu("h100-sxm"))
     width = LESSON.value('hiding_width(h100, "pcie5")')
     assert 32 * width / 63e9 == pytest.approx(24 * width**2 / rate) and 13e3 < width < 17e3
+    assert LESSON.value('hiding_width(h100, "nvlink-c2c-5")') == pytest.approx(width * 63 / 450)
