@@ -35,6 +35,8 @@ def layer_s(ranks: int) -> float:
     return tensor.layer_s(ranks=ranks, flops_per_s=reached, net=interconnect.wires(h100), **sizes)
 
 
+# the same with sequence parallelism on eight ranks: ReduceScatters and AllGathers, without the switch's help
+halves_s = 8 * interconnect.all_gather_s(8192 * 8192 * 2, 8, 8, interconnect.wires(h100))
 # what one GPU of eight sends for an AllReduce
 sent_bytes = tensor.column_row_bytes(tokens=8192, hidden=8192, ranks=8)
 # the same if the MLP is cut by rows, then by columns
