@@ -130,6 +130,10 @@ def test_what_puts_par_out_of_reach_is_taken_back_by_the_button(visit, static):
     back.click()
     hand.says(stage_1=4.0, stage_2=4.0, stage_3=4.0, stage_4=2.0)
     assert "lost" not in hand.words()["regimes"]
+    page.keyboard.press("Backspace")  # the hand's keys go on, and every press can be taken back
+    page.keyboard.press("Backspace")
+    hand.says(stage_1=4.0, stage_2=4.0, stage_3=2.0)
+    press(page, 2 * MOST_SLOTS)
     hand.figure.locator("[data-reset]").click()
     expect(back).to_be_disabled()  # what was placed before is not what stands now
 

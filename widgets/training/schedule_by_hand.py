@@ -95,7 +95,7 @@ NEXT = [
 KEEN = [
     (
         "Fill the pipe first: stage 1 takes forwards until it has no room. From then on take what can start "
-        "soonest, and of two the backward: it frees room, and the stages above wait for it."
+        "soonest; where two start together, the backward: it frees room, and the stages above wait for it."
     ),
     "Send four micro-batches through a chunk, then go on with the next one.",
     "A W fills a wait. Where an I can run, it goes first.",

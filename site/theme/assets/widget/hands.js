@@ -71,9 +71,8 @@ export function bindPress(view) {
   view.pressMark = (part, row) => {
     const columns = Object.entries(view.drawn[part]).filter(([name]) => name.startsWith(SETS));
     const sets = Object.fromEntries(columns.map(([name, column]) => [name.slice(SETS.length), column[row]]));
-    const stood = { ...view.values };
+    before.push({ stood: { ...view.values }, sets });  // before it is shown, when what does not stand any more is forgotten
     view.set(sets, true);
-    before.push({ stood, sets });
     offer();
   };
   const back = view.$("[data-take-back]"), stands = ({ sets }) => Object.entries(sets).every(([name, value]) => view.values[name] === value);
@@ -88,7 +87,10 @@ export function bindPress(view) {
   };
   if (back) {
     back.parentElement.hidden = false;
-    back.addEventListener("click", () => view.takeBack());
+    back.addEventListener("click", event => {
+      view.takeBack();
+      if (event.detail) place.focus({ preventScroll: true });  // a hand goes on with the marks' keys
+    });
     view.element.addEventListener("widget-shown", offer);
   }
   place.classList.add("pressable");
