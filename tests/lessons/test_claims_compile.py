@@ -154,7 +154,7 @@ def test_modules_that_share_code_have_256_graphs_together():
 
 def test_one_graph_serves_all_layers_that_are_compiled_alone():
     assert says(
-        18, "traces one and reuses it", "The first layer's input wants no gradient and the others' do"
+        18, "traces one and reuses it", "the first layer's input wants no gradient and the others' do"
     )
 
     class Layer(torch.nn.Module):

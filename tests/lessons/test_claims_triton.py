@@ -141,7 +141,7 @@ def test_what_else_is_named_is_there():
     assert "n_spills" in inspect.getsource(CompiledKernel)
     assert "warp_specialize" in inspect.signature(triton.language.range.__init__).parameters
     assert callable(machine.torch().library.triton_op)
-    assert says(17, "Triton brings NVIDIA's assembler along")
+    assert says(17, "Triton ships with NVIDIA's assembler")
     assert (Path(triton.__file__).parent / "backends/nvidia/bin/ptxas").exists()
 
 
