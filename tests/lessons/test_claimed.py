@@ -1,5 +1,5 @@
-"""What the tests of claims run under PyTorch is still said by the lessons. Asked without PyTorch, because who changes
-a sentence seldom has it."""
+"""What the tests of claims run under PyTorch is still said by the lessons. Asked without PyTorch, because
+who changes a sentence seldom has it."""
 
 import ast
 from pathlib import Path
