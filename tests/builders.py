@@ -46,10 +46,10 @@ STILL = """{ const sheet = new CSSStyleSheet(); sheet.replaceSync(`
   html, body { scrollbar-width: none !important; } ::-webkit-scrollbar { display: none !important; }`);
 document.adoptedStyleSheets.push(sheet); }"""
 # The fonts are here, and of what is in view each picture has come and each figure is live, or waits for its
-# reader's prediction.
+# reader's prediction. A picture for the other theme is not in view, and never comes.
 THERE = """() => {
-  const below = element => element.getBoundingClientRect().top > innerHeight;
-  const all = (kind, is) => [...document.querySelectorAll(kind)].every(found => below(found) || is(found));
+  const unseen = element => !element.checkVisibility() || element.getBoundingClientRect().top > innerHeight;
+  const all = (kind, is) => [...document.querySelectorAll(kind)].every(found => unseen(found) || is(found));
   return document.fonts.status === "loaded" && all("img", image => image.complete)
     && all("figure.widget", figure => ["live", "asked"].includes(figure.dataset.state));
 }"""
