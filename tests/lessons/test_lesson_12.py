@@ -387,6 +387,13 @@ def test_the_first_row_of_the_whole_choice_pauses_as_the_first_row_of_chunks_doe
     assert 0.04 < chosen.felt.pause_s < 0.06
 
 
+def test_who_promises_pauses_pays_for_them_in_the_loosest_row():
+    """As the text says below its table: 100 ms for tokens and pauses take as many GPUs as 50 for tokens."""
+    promised = LESSON.value("by_target(0.1, pause_s=0.1)")
+    assert promised.felt.pause_s <= 0.1 < LESSON.value("by_target(0.1)").felt.pause_s
+    assert promised.gpus == LESSON.value("by_target(0.05)").gpus > LESSON.value("by_target(0.1)").gpus
+
+
 def test_a_session_s_cache_is_a_part_of_the_room_and_dear_to_compute_again():
     assert 0.05 < LESSON.value("cache_share") < 0.1
     assert LESSON.value("read_s")(H100, prompt=32768) > 2
