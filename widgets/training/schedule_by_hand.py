@@ -72,7 +72,7 @@ KEY = [
     ("held", "held", HELD),
     ("could go here", "could", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
     ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
-    ("W (weights)", "W", PALE_LOOK | {"fill_alpha": FAINT}),
+    ("W", "W", PALE_LOOK | {"fill_alpha": FAINT}),
     ("second chunk", "second chunk", PALE_LOOK | {"fill_alpha": PALE}),
     ("gather", "gather", {"fill_color": fig.COLOR["network"], "line_color": None}),
 ]
@@ -567,7 +567,7 @@ class ScheduleByHand(Widget):
             p.text(BUTTONS, 1, text=value("place next"), y_offset=-3, **fig.TEXT | over | buttons),
             p.text(BUTTONS - BETWEEN, "middle", text="number", source=sources["stage_rows"], **number),
         )
-        seen = {"W (weights)": "weight_key", "second chunk": "chunk_key", "gather": "gather_key"}
+        seen = {"W": "weight_key", "second chunk": "chunk_key", "gather": "gather_key"}
         places = {name: (sources["step_so_far"], column) for name, column in seen.items()}
         lanes.key(p, KEY, phone_px=300, places=places)
         return p
