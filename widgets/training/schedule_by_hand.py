@@ -764,7 +764,7 @@ class ScheduleByHand(Widget):
         )
         lost = choose(
             found["total_s"] > 0,
-            f"Out of reach: after these {some} {longer}. Take the last one back.",
+            f"Out of reach: after these {some} {longer}, so take the last one back.",
             f"With room for {room} on a stage {longer}.",
         )
         lost = choose(self.is_stuck(), f"{some} are placed, and no stage can go on: take some back.", lost)
