@@ -98,7 +98,7 @@ TASK = [
         "(G) before a pass through it, at most eight times in a step."
     ),
 ]
-FIRST = [*["F1 of stage 1"] * 3, "a gather, G1, on every stage"]
+FIRST = [*["F1 of stage 1"] * 3, "G1 of every stage"]
 NEXT = [
     "Next, build it interleaved; or open this as code, and find the rule that places these passes.",
     "Next, build ZB-H1, whose backward comes in two halves.",
