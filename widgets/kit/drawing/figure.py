@@ -293,7 +293,7 @@ def across(p: figure, name: str, left: float, right: float) -> dict:
     return {"x_range_name": name}
 
 
-def window(p: figure, name: str, across: tuple[float, float], upwards: tuple[float, float]) -> dict[str, str]:
+def window(p: figure, name: str, across: tuple[float, float], upwards: tuple[float, float]) -> dict[str, Any]:
     """Arguments for glyphs on two scales of their own, which are not drawn: a picture within the picture. The
     ends are those of the whole frame."""
     p.extra_x_ranges = {**p.extra_x_ranges, name: Range1d(start=across[0], end=across[1])}
