@@ -429,7 +429,7 @@ def judged_sharded(line: Placing, stage: int, kind: int) -> NextPass:
 
 
 def gathers_to_come(line: Placing, stage: int, has: int) -> int:
-    """The gathers that a stage needs at least for what it has not placed, if it has the weights of this chunk:
+    """The gathers that a stage needs at least for what is left, with the weights of this chunk there:
     forwards through its first, all passes through its second, all backwards through its first."""
     first, second, last = stage, line.stages + stage, line.batches - 1
     if line.forwards[first] <= last:
