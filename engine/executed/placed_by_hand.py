@@ -3,8 +3,9 @@ pass lacks, and the timetable, the memory and the critical path of what stands s
 
 A stage's order is one number. Its digits, behind a leading 1, are the *slots* that were placed one after the
 other: for 1F1B, 0 is the next forward and 1 the next backward. Micro-batches come in order, so a slot names a
-pass. A pass starts as soon as its stage is free and its input has arrived; a schedule that is legal move by
-move can therefore never come to a standstill.
+pass. A pass starts as soon as its stage is free and its input has arrived. With room for all micro-batches a
+schedule that is legal move by move never comes to a standstill: gathers that a stage still needs are kept for
+it. With less it can, where forwards through a first chunk take the room that those through the second need.
 """
 
 from __future__ import annotations
@@ -413,7 +414,8 @@ def judged_sharded(line: Placing, stage: int, kind: int) -> NextPass:
         left = line.batches - line.backwards[other * line.stages + stage]
         if left == 0:
             return NextPass(kind, other, 0, NONE_LEFT, NOWHERE)
-        why = MAY if line.gathers[stage] < MOST_GATHERS else NO_GATHERS
+        spent = line.gathers[stage] + 1 + gathers_to_come(line, stage, other)
+        why = MAY if spent <= MOST_GATHERS else NO_GATHERS
         return NextPass(kind, other, line.gathers[stage], why, NOWHERE)
     if has < 0:
         batch = 0
@@ -424,6 +426,17 @@ def judged_sharded(line: Placing, stage: int, kind: int) -> NextPass:
         if there.why != NONE_LEFT:
             return NextPass(kind, other, there.batch, NO_WEIGHTS, gather_row)
     return found
+
+
+def gathers_to_come(line: Placing, stage: int, has: int) -> int:
+    """The gathers that a stage needs at least for what is left, with the weights of this chunk there:
+    forwards through its first, all passes through its second, all backwards through its first."""
+    first, second, last = stage, line.stages + stage, line.batches - 1
+    if line.forwards[first] <= last:
+        return 2 if has == 0 else 3
+    if line.backwards[second] <= last:
+        return 1 if has == 1 else 2
+    return 1 if line.backwards[first] <= last and has != 0 else 0
 
 
 def input_of(found: NextPass, stage: int, stages: int) -> tuple[int, int]:

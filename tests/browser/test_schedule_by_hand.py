@@ -15,9 +15,10 @@ from widgets.training.schedule_by_hand import STAGES
 # the middle of a button, and its size, in pixels of the page
 BUTTON = """row => {
   const view = [...Bokeh.index.roots][0], { frame, el } = view, box = el.getBoundingClientRect();
-  const { data } = Bokeh.documents[0].get_model_by_name("hand");
-  const x = side => box.left + frame.x_scale.compute(data[side][row]);
-  const y = side => box.top + frame.y_scale.compute(data[side][row]);
+  const { data } = Bokeh.documents[0].get_model_by_name("hand"), phone = frame.bbox.width < 520;
+  const across = phone ? frame.x_scales.get("buttons") : frame.x_scale, upwards = phone ? frame.y_scales.get("buttons") : frame.y_scale;
+  const x = side => box.left + across.compute(data[side][row]);
+  const y = side => box.top + upwards.compute(data[side][row]);
   return { x: (x("left") + x("right")) / 2, y: (y("bottom") + y("top")) / 2,
            width: x("right") - x("left"), height: y("bottom") - y("top") };
 }"""
@@ -55,14 +56,11 @@ def whole(key="1f1b"):
 
 
 def place_of_mark(said):
-    """(stage, how far down its lane) of a mark, by what is said of it: the upper button, passes, the lower one,
-    memory."""
+    """(stage, how far down its lane) of a mark, by what is said of it: passes, buttons, memory."""
     stage = int(re.search(r"[Ss]tage (\d)", said)[1]) - 1
     if "holds" in said and "finds no room" not in said:
         return stage, 2
-    if "take it back" in said:
-        return stage, 0.5
-    return stage, 1 if re.search(r"\bB\d on", said) else 0
+    return stage, 0 if "take it back" in said else 1
 
 
 def press(page, row):
@@ -91,12 +89,15 @@ def test_1f1b_is_built_with_keys(visit, static):
         stage, slot = divmod(row, MOST_SLOTS)
         name = f"{'FB'[slot]}{placed[stage][slot] + 1} on stage {stage + 1}: it would run"
         placed[stage][slot] += 1
-        for _ in range(30):
+        for _ in range(40):
             said = spoken.inner_text()
             if name in said:
                 break
-            there = (stage, slot) > place_of_mark(said)
-            page.keyboard.press("ArrowDown" if there else "ArrowUp")
+            here, there = place_of_mark(said), (stage, 1)
+            if here == there:
+                page.keyboard.press("ArrowRight" if slot else "ArrowLeft")
+            else:
+                page.keyboard.press("ArrowDown" if there > here else "ArrowUp")
         assert name in spoken.inner_text()
         page.keyboard.press("Enter")
     hand.says(**whole())
@@ -108,8 +109,7 @@ def test_1f1b_is_built_by_the_rule_that_the_figure_gives_with_a_key_for_each_pas
     """Stage 1's forwards until it has no room; then what can start soonest, of two the backward."""
     page = visit().go(f"{static}schedule_by_hand/")
     hand = Hand(page, "schedule_by_hand")
-    hand.figure.locator("[data-plot]").focus()
-    pressed = 0
+    pressed = 0  # with nothing focused: the page has been opened, and no more
     while can := page.evaluate(CAN_RUN):
         filling = pressed < 4 and [each for each in can if each[2] == "1"]
         page.keyboard.press((filling or sorted(can))[0][2])
@@ -136,6 +136,27 @@ def test_what_puts_par_out_of_reach_is_taken_back_by_the_button(visit, static):
     press(page, 2 * MOST_SLOTS)
     hand.figure.locator("[data-reset]").click()
     expect(back).to_be_disabled()  # what was placed before is not what stands now
+
+
+def test_keys_are_heard_anywhere_in_the_figure_but_where_one_types(visit, static):
+    page = visit(figures=["schedule_by_hand"]).go(f"{static}07-pipeline-parallel/")
+    hand = Hand(page, "schedule_by_hand")
+    placed = hand.figure.locator('[data-readout="placed"]')
+    page.keyboard.press("1")  # the page is at its top, the figure out of sight
+    expect(placed).to_have_text("0 of 64 passes")
+    hand.figure.locator("[data-plot]").scroll_into_view_if_needed()
+    hand.figure.locator("[data-summary]").click()
+    page.keyboard.press("1")
+    expect(placed).to_have_text("1 of 64 passes")
+    hand.figure.locator("select").first.focus()  # 1 would choose 1F1B anew there, and empty the line
+    page.keyboard.press("2")
+    expect(placed).to_have_text("2 of 64 passes")
+    hand.figure.locator("[data-take-back]").focus()
+    page.keyboard.press("Backspace")
+    expect(placed).to_have_text("1 of 64 passes")
+    hand.figure.locator("input[type=text]:visible").first.fill("2")
+    page.keyboard.press("Backspace")
+    expect(placed).to_have_text("1 of 64 passes")
 
 
 @pytest.mark.parametrize(("key", "orders", "vain", "said", "lit"), RULES)
@@ -182,8 +203,8 @@ def test_a_finger_places_and_takes_back(visit, static):
     first = page.evaluate(
         """() => {
       const view = [...Bokeh.index.roots][0], { frame, el } = view, box = el.getBoundingClientRect();
-      const { data } = Bokeh.documents[0].get_model_by_name("blocks");
-      return [box.left + frame.x_scale.compute(data.x[0]), box.top + frame.y_scale.compute(data.y[0])];
+      const { data } = Bokeh.documents[0].get_model_by_name("blocks"), [x, y] = [frame.x_scales, frame.y_scales];
+      return [box.left + x.get("chart").compute(data.x[0]), box.top + y.get("chart").compute(data.y[0])];
     }"""
     )
     page.touchscreen.tap(*first)

@@ -297,7 +297,7 @@ class BubbleMap(Widget):
             "amount": show(self.held_bytes(*at), "bytes"),
             "align": choose(near, "right", "left"),
             "off": np.where(near, -9.0, 9.0),
-            "up": np.where(crowded, -26.0, -11.0),
+            "up": np.where(crowded, -26.0, -16.0),
             **self.words_held("wide")[0],
             **self.words_held("narrow")[0],
         }

@@ -20,6 +20,8 @@ from engine.executed.placed_by_hand import (
     NONE_LEFT,
     ROOM,
     ROWS,
+    SHARDED,
+    SPLIT,
     codes_of,
     placed_by_hand,
     published_orders,
@@ -39,11 +41,16 @@ HAND = np.arange(float(ROWS))
 KEYS = [key for row in zip(*("1234", "qwer", "asdf", "zxcv"), strict=True) for key in row]
 HAND_STAGE, HAND_SLOT = np.floor(HAND / MOST_SLOTS), HAND % MOST_SLOTS
 
-# A lane from its top: the passes, and below them what the stage holds. Beside it are buttons, in two rows.
+# A lane from its top: the passes, and below them what the stage holds. Beside it, on a phone below all four,
+# are its buttons.
 PASSES, STRIP, STRIP_HIGH = (0.05, 0.66), (0.72, 0.95), 0.95 - 0.72
-UPPER, LOWER = (0.03, 0.49), (0.51, 0.97)
+HIGH = (0.03, 0.97)
 BUTTONS, BUTTONS_END, BETWEEN = 1.05, 1.49, 0.008
-WIDER = 1.18  # the chart is as long as par and a little, until the reader's own step is longer
+ON_PHONE = {  # where the chart and the buttons lie on a narrow picture: the ends of its width and height
+    "chart": ((-0.118, 1.012), (-1.192, 1.269)),
+    "buttons": ((0.997, 1.494), (-0.012, 2.655)),
+}
+WIDER = 1.12  # the chart is as long as par and a little, until the reader's own step is longer
 PALE, FAINT, GHOSTLY = 0.42, 0.16, 0.3
 
 LOOKS = ["forward", "backward", "later_forward", "later_backward", "weight", "gather"]
@@ -53,16 +60,21 @@ HUES = dict(
 ON = dict(zip(LOOKS, ("on-work", "on-deep", "ink", "ink", "ink", "on-work"), strict=True)) | {
     "not": "ink-soft"
 }
+ON_LOOK = {look: ON[look] for look in LOOKS}
 LETTERS = ["F", "B", "I", "W", "", "G"]  # as pipeline_orders counts its kinds
 NAMES = ["Forward", "Backward", "Input gradient", "Weight gradient", "", "Gather"]
 HELD = {"fill_color": fig.COLOR["hbm"], "fill_alpha": 0.35, "line_color": None}
 GHOST = {"line_dash": [3, 3], "line_width": 1.2}
+PALE_LOOK = {"fill_color": fig.COLOR["compute"], "line_color": fig.COLOR["compute"]}
 KEY = [
     ("forward", "F", {"fill_color": fig.COLOR["compute"], "line_color": None}),
-    ("backward", "B", {"fill_color": fig.COLOR["compute-deep"], "line_color": None}),
+    ("backward or I", "B, I", {"fill_color": fig.COLOR["compute-deep"], "line_color": None}),
     ("held", "held", HELD),
     ("could go here", "could", GHOST | {"fill_color": None, "line_color": fig.COLOR["compute"]}),
     ("critical path", "path", {"fill_color": None, "line_color": fig.COLOR["ink"], "line_width": 2}),
+    ("W", "W", PALE_LOOK | {"fill_alpha": FAINT}),
+    ("second chunk", "second chunk", PALE_LOOK | {"fill_alpha": PALE}),
+    ("gather", "gather", {"fill_color": fig.COLOR["network"], "line_color": None}),
 ]
 HOW = (
     "A filled button is a pass that its stage can run next: press it, and it is placed as early as it can "
@@ -71,7 +83,7 @@ HOW = (
 TASK = [
     (
         "Each of eight micro-batches goes down the four stages in forwards (F) and comes up again in "
-        "backwards (B), which take twice as long. Begin with F1 of stage 1."
+        "backwards (B), which take twice as long."
     ),
     (
         "Each stage now has two chunks of layers. A micro-batch goes down the stages through their first "
@@ -86,20 +98,30 @@ TASK = [
         "(G) before a pass through it, at most eight times in a step."
     ),
 ]
+FIRST = [*["F1 of stage 1"] * 3, "G1 of every stage"]
 NEXT = [
     "Next, build it interleaved; or open this as code, and find the rule that places these passes.",
     "Next, build ZB-H1, whose backward comes in two halves.",
     "Next, build FSDP × PP, where weights have to be gathered.",
     "That was the last of the four.",
 ]
-KEEN = [
+KEEN = [  # each of these, followed to the letter, reaches par (tests/widgets/training)
     (
         "Fill the pipe first: stage 1 takes forwards until it has no room. From then on take what can start "
-        "soonest; where two start together, the backward: it frees room, and the stages above wait for it."
+        "soonest, the dashed outline furthest left; where two start together, the backward: it frees room, "
+        "and the stages above wait for it."
     ),
-    "Send four micro-batches through a chunk, then go on with the next one.",
-    "A W fills a wait. Where an I can run, it goes first.",
-    "Stay with a chunk while it has passes to run, and gather where the stage would wait anyway.",
+    ("Take what can start soonest, the dashed outline furthest left; where two start together, the forward."),
+    (
+        "Take what can start soonest, the dashed outline furthest left. Where several start together, take "
+        "a forward if its stage has fewer than 4 micro-batches under way, that is, forwards without their I "
+        "(stage 2: 3, stage 3: 2, stage 4: 1); otherwise an I, and a W last."
+    ),
+    (
+        "Three gathers a stage are enough: one at the start, one after all four forwards of the first chunk, "
+        "one after all four backwards of the second. Otherwise take what can start soonest, the dashed "
+        "outline furthest left."
+    ),
 ]
 NEEDS = "{name} on stage {here} needs {input} of stage {there} first"
 WHY = [  # a pass cannot be placed, in the order of placed_by_hand
@@ -107,7 +129,7 @@ WHY = [  # a pass cannot be placed, in the order of placed_by_hand
     *[NEEDS] * 4,
     "{name} finds no room on stage {here}, which holds all the activations that it can",
     "{name} needs weights that stage {here} does not have: gather them first",
-    "stage {here} has gathered eight times, and may not gather again",
+    "stage {here} may gather eight times, and needs those that are left for passes still to come",
 ]
 BECAUSE = [
     "",
@@ -118,7 +140,7 @@ BECAUSE = [
     "A weight gradient takes the gradient of the stage’s output, which comes with the input gradient.",
     "It has to free some first, by a backward or, where the backward is split, a weight gradient.",
     "A gather fetches the weights of one chunk, and drops those of the other.",
-    "Take passes back, and stay with a chunk for longer.",
+    "Go on with the chunk whose weights it has.",
 ]
 
 
@@ -264,6 +286,9 @@ class ScheduleByHand(Widget):
         found = self.found()
         return found["least_s"] > 1.0001 * found["par_s"]
 
+    def is_stuck(self):
+        return ~self.is_complete() & (np.max(np.where(self.may(), 1.0, 0.0)) < 1)
+
     @once
     def may(self):
         return self.found()["hand_why"] == MAY
@@ -312,6 +337,10 @@ class ScheduleByHand(Widget):
         ]
 
     # -- the picture -----------------------------------------------------------------------------------------
+    def slots(self):
+        """The kinds of passes that a stage can place, each with a button."""
+        return np.where(self.level.mode == CHUNKED, 4.0, np.where(self.level.mode == 0, 2.0, 3.0))
+
     def band(self, stage, reach):
         """(bottom, top) of a share of a stage's lane, counted from its top."""
         top = 1 - stage / self.level.stages
@@ -402,8 +431,7 @@ class ScheduleByHand(Widget):
     def ghosts(self):
         """Where a pass would go, in the part of a lane that its slot has."""
         found = self.found()
-        slots = np.where(self.level.mode == CHUNKED, 4.0, np.where(self.level.mode == 0, 2.0, 3.0))
-        high = PASSES[1] - PASSES[0]
+        slots, high = self.slots(), PASSES[1] - PASSES[0]
         begins = PASSES[0] + high * HAND_SLOT / slots
         bottom, top = self.band(HAND_STAGE, (begins, begins + high / slots))
         seen = self.may() & self.ghosts_on & (found["hand_there"] > 0)
@@ -423,17 +451,11 @@ class ScheduleByHand(Widget):
     def hand(self):
         """The buttons: the next passes of each stage."""
         found = self.found()
-        upper = np.where(self.level.mode == CHUNKED, 2.0, 1.0)  # slots in the upper row, the others below
-        below = upper <= HAND_SLOT
-        in_row = np.where(self.level.mode == 0, 1.0, np.where(below | (self.level.mode == CHUNKED), 2.0, 1.0))
-        place = np.where(below, HAND_SLOT - upper, HAND_SLOT)
-        wide = (BUTTONS_END - BUTTONS) / in_row
+        wide = (BUTTONS_END - BUTTONS) / self.slots()
         there = found["hand_there"] > 0
-        left = np.where(there, BUTTONS + wide * place, BUTTONS_END)
-        right = np.where(there, BUTTONS + wide * (place + 1) - BETWEEN, BUTTONS_END)
-        bottom, top = self.band(
-            HAND_STAGE, (np.where(below, LOWER[0], UPPER[0]), np.where(below, LOWER[1], UPPER[1]))
-        )
+        left = np.where(there, BUTTONS + wide * HAND_SLOT, BUTTONS_END)
+        right = np.where(there, BUTTONS + wide * (HAND_SLOT + 1) - BETWEEN, BUTTONS_END)
+        bottom, top = self.band(HAND_STAGE, HIGH)
         look = self.look(found["hand_kind"], found["hand_chunk"])
         may, left_over = self.may() & there, there & (found["hand_why"] != NONE_LEFT)
         lacking = self.is_refused() & (self.of_tried("hand_missing") == HAND)
@@ -448,7 +470,6 @@ class ScheduleByHand(Widget):
             "x": fig.midpoint(left, right),
             "y": fig.midpoint(bottom, top),
             "key": select(np.where(there, HAND, ROWS), [*KEYS, ""]),
-            "key_x": right - 2 * BETWEEN,
             "key_seen": np.where(left_over, 1.0, 0.0),
             "name": select(
                 np.where(left_over, 1.0, 0.0),
@@ -492,6 +513,7 @@ class ScheduleByHand(Widget):
         return {
             "stage": stage + 1,
             "y": fig.midpoint(*passes),
+            "middle": fig.midpoint(*self.band(stage, HIGH)),
             "low": fig.midpoint(*strip),
             "bottom": strip[0],
             "top": strip[1],
@@ -519,98 +541,101 @@ class ScheduleByHand(Widget):
             "x": at,
             "par": par,
             "text": choose(found["total_s"] > 0, f"so far {show(found['total_s'], 'seconds')}", ""),
-            "par_short": f"par {par_time}",
+            "par_short": choose(self.is_lost(), "par out of reach", f"par {par_time}"),
+            "weight_key": fig.in_key(self.level.mode == SPLIT),
+            "chunk_key": fig.in_key(self.level.chunks > 1),
+            "gather_key": fig.in_key(self.level.mode == SHARDED),
             "par_text": choose(self.is_lost(), f"par {par_time} is out of reach", f"par {par_time}"),
         }
 
     def figure(self, sources):
-        color = fig.COLOR
         p = fig.plot((-0.12, 1.5), (-0.12, 1.12), height=520)
         fig.room_left(p, -0.012, 60)
         fig.bare(p)
-        rows, blocks, hand = (sources[name] for name in ("stage_rows", "blocks", "hand"))
-        hues = fig.hues("look", HUES)
-        for side in ("bottom", "top"):
-            p.segment(0, side, 1, side, source=rows, line_color=color["grid"], name="room_lines")
-        p.quad(**fig.BOX, source=sources["strips"], **HELD)
-        p.quad(**fig.BOX, source=blocks, fill_color=hues, fill_alpha="strength", line_color=color["panel"])
-        p.quad(**fig.BOX, source=blocks, fill_color=None, line_color=hues, line_alpha="edge", name="edges")
-        p.quad(
-            **fig.BOX, source=sources["ghosts"], fill_color=hues, fill_alpha=GHOSTLY, line_color=hues, **GHOST
+        self.draw_chart(p, sources, "wide", "par_text", {"text": "name", "x": -0.012}, "held", {})
+        self.draw_hand(p, sources["hand"], "wide", {})
+        fig.only(
+            "wide",
+            p.text(BUTTONS_END - BETWEEN, 1.07, text=value("place next"), text_align="right", **fig.TEXT),
         )
-        p.quad(
-            **fig.BOX,
-            source=blocks,
-            fill_color=None,
-            line_color=color["ink"],
-            line_alpha="critical",
-            line_width=2,
-            name="critical",
+        chart, buttons = (fig.window(p, name, *ends) for name, ends in ON_PHONE.items())
+        self.draw_chart(p, sources, "narrow", "par_short", {"text": "number", "x": -0.02}, "room", chart)
+        self.draw_hand(p, sources["hand"], "narrow", buttons)
+        over, number = {"text_baseline": "bottom"}, {"text_align": "right"} | fig.LABEL | buttons
+        fig.only(
+            "narrow",
+            p.text(BUTTONS, 1, text=value("place next"), y_offset=-3, **fig.TEXT | over | buttons),
+            p.text(BUTTONS - BETWEEN, "middle", text="number", source=sources["stage_rows"], **number),
         )
-        number = fig.TEXT | {"text_color": fig.hues("look", {look: ON[look] for look in LOOKS})}
-        fig.only("wide", p.text("x", "y", text="text", source=blocks, text_align="center", **number))
-        self.draw_hand(p, hand)
-        right = {"text_align": "right"}
-        fig.only("wide", p.text(-0.012, "y", text="name", source=rows, **right | fig.LABEL))
-        fig.only("narrow", p.text(-0.02, "y", text="number", source=rows, **right | fig.LABEL))
-        held = fig.TEXT | {"text_color": color["hbm"]}
-        fig.only("wide", p.text(-0.012, "low", text="held", source=rows, **right | held))
-        fig.only("narrow", p.text(-0.02, "low", text="room", source=rows, **right | held))
-        end = sources["step_so_far"]
-        p.segment(
-            "par", 0, "par", 1, source=end, line_color=color["ink-soft"], line_dash=[2, 4], line_width=2
-        )
-        p.segment(0, -0.03, "x", -0.03, source=end, line_color=color["ink"], line_width=1.5)
-        p.text(0, -0.03, text="text", source=end, y_offset=14, **fig.BOLD)
-        for width, words in (("wide", "par_text"), ("narrow", "par_short")):
-            said = p.text("par", -0.03, text=words, source=end, y_offset=14, text_align="right", **fig.LABEL)
-            fig.only(width, said)
-        for width, words in (("wide", "place next"), ("narrow", "place")):
-            over = {"text_align": "right"} | fig.TEXT
-            fig.only(width, p.text(BUTTONS_END - BETWEEN, 1.07, text=value(words), **over))
-        lanes.key(p, KEY)
+        seen = {"W": "weight_key", "second chunk": "chunk_key", "gather": "gather_key"}
+        places = {name: (sources["step_so_far"], column) for name, column in seen.items()}
+        lanes.key(p, KEY, phone_px=300, places=places)
         return p
 
-    def draw_hand(self, p, hand):
+    def draw_chart(self, p, sources, width, par, name, held, scales):
+        """The lanes, on a wide picture or on a phone, where they have scales of their own."""
         color, hues = fig.COLOR, fig.hues("look", HUES)
-        p.quad(
-            **fig.BOX,
-            source=hand,
-            fill_color=hues,
-            fill_alpha="strength",
-            line_color=hues,
-            line_alpha="outline",
-            line_width=1.2,
-            name="faces",
-        )
-        dashes = {"line_dash": [4, 3], "line_width": 1}
-        p.quad(
-            **fig.BOX, source=hand, fill_color=None, line_color=color["axis"], line_alpha="dashed", **dashes
-        )
-        for alpha, width in (("lit", 4), ("asked", 2)):
+        rows, blocks, end = (sources[part] for part in ("stage_rows", "blocks", "step_so_far"))
+        held_text = fig.TEXT | {"text_color": color["hbm"]}
+        box, all_blocks = fig.BOX | scales, fig.BOX | scales | {"source": blocks}
+        lines = [
+            p.segment(0, side, 1, side, source=rows, line_color=color["grid"], name="room_lines", **scales)
+            for side in ("bottom", "top")
+        ]
+        strong = {"line_color": color["ink"], "line_alpha": "critical", "line_width": 2, "name": "critical"}
+        number = fig.TEXT | {"text_color": fig.hues("look", ON_LOOK), "text_align": "center"} | scales
+        right = {"text_align": "right"} | scales
+        soft = {"line_color": color["ink-soft"], "line_dash": [2, 4], "line_width": 2}
+        below = {"y_offset": 14} | scales
+        fig.only(
+            width,
+            *lines,
+            p.quad(**box, source=sources["strips"], **HELD),
+            p.quad(**all_blocks, fill_color=hues, fill_alpha="strength", line_color=color["panel"]),
+            p.quad(**all_blocks, fill_color=None, line_color=hues, line_alpha="edge", name="edges"),
             p.quad(
-                **fig.BOX,
-                source=hand,
-                fill_color=None,
-                line_color=color["ink"],
-                line_alpha=alpha,
-                line_width=width,
-            )
-        name = fig.TEXT | {"text_color": fig.hues("on", ON)}
-        p.text("x", "y", text="name", source=hand, text_align="center", **name)
-        key = fig.TEXT | {"text_color": fig.hues("on", ON), "text_align": "right", "text_alpha": "key_seen"}
-        fig.only("wide", p.text("key_x", "y", text="key", source=hand, **key))
-        p.scatter(
-            "x",
-            "top",
-            source=hand,
-            marker="inverted_triangle",
-            size=11,
-            fill_color=color["ink"],
-            fill_alpha="coached",
-            line_color=color["panel"],
-            line_alpha="coached",
+                **box, source=sources["ghosts"], fill_color=hues, fill_alpha=GHOSTLY, line_color=hues, **GHOST
+            ),
+            p.quad(**all_blocks, fill_color=None, **strong),
+            p.text("x", "y", text="text", source=blocks, **number),
+            p.text(name["x"], "y", text=name["text"], source=rows, **fig.LABEL | right),
+            p.text(name["x"], "low", text=held, source=rows, **held_text | right),
+            p.segment("par", 0, "par", 1, source=end, **soft | scales),
+            p.segment(0, -0.03, "x", -0.03, source=end, line_color=color["ink"], line_width=1.5, **scales),
+            p.text(0, -0.03, text="text", source=end, **fig.BOLD | below),
+            p.text("par", -0.03, text=par, source=end, **fig.LABEL | below | {"text_align": "right"}),
         )
+
+    def draw_hand(self, p, hand, width, scales):
+        color, hues = fig.COLOR, fig.hues("look", HUES)
+        box, dashes = fig.BOX | scales | {"source": hand}, {"line_dash": [4, 3], "line_width": 1}
+        face = {"line_color": hues, "line_alpha": "outline", "line_width": 1.2, "name": "faces"}
+        name = fig.TEXT | {"text_color": fig.hues("on", ON)} | scales
+        drawn = [
+            p.quad(**box, fill_color=hues, fill_alpha="strength", **face),
+            p.quad(**box, fill_color=None, line_color=color["axis"], line_alpha="dashed", **dashes),
+            *(
+                p.quad(**box, fill_color=None, line_color=color["ink"], line_alpha=alpha, line_width=thick)
+                for alpha, thick in (("lit", 4), ("asked", 2))
+            ),
+            p.text("x", "y", text="name", source=hand, text_align="center", **name),
+            p.scatter(
+                "x",
+                "top",
+                source=hand,
+                marker="inverted_triangle",
+                size=11,
+                fill_color=color["ink"],
+                fill_alpha="coached",
+                line_color=color["panel"],
+                line_alpha="coached",
+                **scales,
+            ),
+        ]
+        if width == "wide":
+            low = {"y_offset": -14, "text_align": "center", "text_alpha": "key_seen"}
+            drawn.append(p.text("x", "bottom", text="key", source=hand, **name | low))
+        fig.only(width, *drawn)
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Placed")
@@ -659,7 +684,7 @@ class ScheduleByHand(Widget):
     @regime()
     def refused(self):
         why = self.of_tried("hand_why")
-        lit = choose(self.of_tried("hand_missing") >= 0, " The button to press instead is outlined.", "")
+        lit = choose(self.of_tried("hand_missing") >= 0, " The button of what it needs is outlined.", "")
         return self.is_refused(), f"Not yet: {self.reason()}. {select(why, BECAUSE)}{lit}"
 
     @regime(target=True)
@@ -683,11 +708,18 @@ class ScheduleByHand(Widget):
         )
         of_a_pass = (
             f"Par is out of reach: if what is placed stays, a step takes at least "
-            f"{show(found['least_s'], 'seconds')}. Take the last one back, with its button "
-            f"or Backspace, and give its stage something else to do first. {select(self.index(), KEEN)}"
+            f"{show(found['least_s'], 'seconds')}. Take passes back, the last one first, with its button or "
+            "Backspace, until this is said no more. Then place another pass first, on the same stage or on "
+            f"one whose output it waits for. {select(self.index(), KEEN)}"
         )
-        return self.is_lost() & ~self.is_complete() & ~self.is_refused(), choose(
-            from_start, of_room, of_a_pass
+        lost = self.is_lost() & ~self.is_complete() & ~self.is_refused() & ~self.is_stuck()
+        return lost, choose(from_start, of_room, of_a_pass)
+
+    @regime()
+    def stuck(self):
+        return self.is_stuck() & ~self.is_refused(), (
+            "No stage can place anything: each of them waits for another, or has no room. Take passes back, "
+            "the last one first, with its button or Backspace, or give the stages more room."
         )
 
     @regime()
@@ -704,13 +736,13 @@ class ScheduleByHand(Widget):
     @regime()
     def begin(self):
         begins = (self.found()["total_s"] <= 0) & ~self.is_refused() & ~self.is_lost()
-        return begins, f"{select(self.index(), TASK)} {HOW}"
+        return begins, f"{select(self.index(), TASK)} Begin with {select(self.index(), FIRST)}. {HOW}"
 
     @regime()
     def going(self):
         found = self.found()
-        under_way = (found["total_s"] > 0) & ~self.is_complete() & ~self.is_refused() & ~self.is_lost()
-        return under_way, f"{select(self.index(), KEEN)} {HOW}"
+        under_way = (found["total_s"] > 0) & ~self.is_complete() & ~self.is_refused()
+        return under_way & ~self.is_lost() & ~self.is_stuck(), f"{select(self.index(), KEEN)} {HOW}"
 
     def summary(self):
         found = self.found()
@@ -723,17 +755,20 @@ class ScheduleByHand(Widget):
         )
         room = show(self.room, "count")
         empty = (
-            f"Place {passes} passes, with room for {room} on a stage, no later than {self.level.name}, "
-            f"at {par}: begin on stage 1."
+            f"Place all {passes} passes within {par}, the time of {self.level.name}: press a filled button, "
+            f"first {select(self.index(), FIRST)}."
         )
-        so_far = f"{some} are placed, in {total}; {self.level.name} needs {par} for all."
+        so_far = f"Placed: {some}, in {total}; {self.level.name} needs {par} for all."
         longer = (
-            f"a step takes {show(found['least_s'], 'seconds')} or more, where {self.level.name} takes {par}."
+            f"a step takes {show(found['least_s'], 'seconds')} or more, where {self.level.name} takes {par}"
         )
         lost = choose(
-            found["total_s"] > 0, f"{some} are placed: {longer}", f"With room for {room} on a stage {longer}"
+            found["total_s"] > 0,
+            f"Out of reach: after these {some} {longer}, so take the last one back.",
+            f"With room for {room} on a stage {longer}.",
         )
-        stands = choose(self.is_lost(), lost, choose(found["total_s"] > 0, so_far, empty))
+        lost = choose(self.is_stuck(), f"{some} are placed, and no stage can go on: take some back.", lost)
+        stands = choose(self.is_lost() | self.is_stuck(), lost, choose(found["total_s"] > 0, so_far, empty))
         refused = f"Not yet: {self.reason()}; {some} stand, in {total}."
         return choose(self.is_refused(), refused, choose(self.is_complete(), whole, stands))
 

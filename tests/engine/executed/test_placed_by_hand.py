@@ -154,13 +154,27 @@ def test_a_gather_hides_where_a_stage_waits_anyway():
     assert rows(found, "start_s", "end_s")[2:] == [(0.0, 0.01), (0.02, 0.03)]
 
 
-def test_a_stage_gathers_eight_times_at_most():
+def test_a_stage_gathers_eight_times_at_most_and_keeps_what_it_still_needs():
+    """With the first chunk's weights it needs two more gathers, with the second's three: after five gathers a
+    sixth would leave two of eight. With all forwards through the first chunk placed it needs fewer."""
     found = by_level("fsdp", ["2" * 20, "", "", ""])
-    assert (
-        why(found, 0, 2) == NO_GATHERS
-        and found["placed"] == 0
-        and found["code"][0] == codes_of("fsdp", ["2" * 8])[0]
-    )
+    assert why(found, 0, 2) == NO_GATHERS and found["placed"] == 0
+    assert found["code"][0] == codes_of("fsdp", ["2" * 5])[0]
+    assert why(by_level("fsdp", ["2" * 5 + F * 4, "", "", ""]), 0, 2) == MAY
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_gathers_at_will_can_finish_all_the_same(seed):
+    """Moves drawn at random, until none is left."""
+    draw, orders = random.Random(seed), [""] * 4
+    while True:
+        found = by_level("fsdp", orders)
+        may = [divmod(row, MOST_SLOTS) for row in range(16) if found["hand_why"][row] == MAY]
+        if not may:
+            break
+        stage, slot = draw.choice(may)
+        orders[stage] += str(slot)
+    assert found["placed"] == found["passes"]
 
 
 def test_what_cannot_be_placed_is_left_out_with_what_follows():

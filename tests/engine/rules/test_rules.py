@@ -56,6 +56,7 @@ two-levels: size
 what-each-stage-leaves: stage
 interleaving: stages
 what-zero-bubble-schedules-wait-for: chunks
+what-schedules-from-both-ends-wait-for: chunks
 the-slowest-stage-sets-the-pace: batches extra
 sequence-parallelism: seq
 deal-the-tokens-out-in-zig-zag: order

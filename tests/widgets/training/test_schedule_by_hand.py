@@ -1,9 +1,12 @@
 """schedule_by_hand: what a press leads to, what a refused one is told, and when par is reached."""
 
+import random
+
 import numpy as np
 import pytest
 
-from engine.executed.placed_by_hand import LEVELS, MOST_SLOTS, codes_of, published_orders
+from engine.executed.placed_by_hand import LEVELS, MAY, MOST_SLOTS, by_level, codes_of, published_orders
+from engine.mechanism.pipeline_orders import FORWARD, GATHER, INPUT, WEIGHT
 from engine.puzzles import puzzle
 from tests.said import lacks
 from widgets.training.schedule_by_hand import STAGES, ScheduleByHand
@@ -130,6 +133,51 @@ def test_each_button_names_a_key_of_its_own():
     keys = [key for key in hand["key"] if key]
     assert len(set(keys)) == len(keys) == 16
     assert hand["key"][button(2, 0)] == "2" and hand["key"][button(2, 1)] == "w"
+
+
+def under_way(order):
+    return order.count("0") - order.count("1")
+
+
+def first_to_take(key, stage, kind, order):
+    """Where passes start together, the figure's words for each task: less is sooner; None: not now."""
+    if key == "1f1b":
+        return kind == FORWARD
+    if key == "interleaved":
+        return kind != FORWARD
+    if key == "zb-h1":
+        return {FORWARD: 0 if under_way(order) < 4 - stage else 3, INPUT: 1, WEIGHT: 2}[kind]
+    gathered, forwards, backwards = (order.count(slot) for slot in "201")
+    if kind == GATHER and gathered and (forwards, backwards) != {1: (4, 0), 2: (8, 4)}.get(gathered):
+        return None
+    return 0
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_does_what_the_figure_says_reaches_par(key, seed):
+    """What its words leave open is drawn by lot."""
+    draw, orders = random.Random(seed), [""] * 4
+    while True:
+        found, moves = by_level(key, orders), []
+        for row in np.flatnonzero(found["hand_why"] == MAY):
+            stage, slot = divmod(int(row), MOST_SLOTS)
+            rank = first_to_take(key, stage, int(found["hand_kind"][row]), orders[stage])
+            if rank is not None:
+                moves.append((round(found["hand_start_s"][row], 6), rank, draw.random(), stage, slot))
+        if key == "1f1b" and len(orders[0]) < 4:  # "Fill the pipe first"
+            moves = [each for each in moves if each[3:] == (0, 0)]
+        if not moves:
+            break
+        *_, stage, slot = min(moves)
+        orders[stage] += str(slot)
+    assert set(met(at(key, orders))) == {"reached"}
+
+
+def test_where_no_stage_can_go_on_the_figure_says_so():
+    """With room for two, four forwards through the first chunk leave none for the second."""
+    widget = at("interleaved", ["0000"] * 4, room="2")
+    assert set(met(widget)) == {"stuck"} and not lacks(widget.summary(), "no stage can go on")
 
 
 def test_less_room_refuses_what_fitted():

@@ -293,6 +293,14 @@ def across(p: figure, name: str, left: float, right: float) -> dict:
     return {"x_range_name": name}
 
 
+def window(p: figure, name: str, across: tuple[float, float], upwards: tuple[float, float]) -> dict[str, Any]:
+    """Arguments for glyphs on two scales of their own, which are not drawn: a picture within the picture. The
+    ends are those of the whole frame."""
+    p.extra_x_ranges = {**p.extra_x_ranges, name: Range1d(start=across[0], end=across[1])}
+    p.extra_y_ranges = {**p.extra_y_ranges, name: Range1d(start=upwards[0], end=upwards[1])}
+    return {"x_range_name": name, "y_range_name": name}
+
+
 def hide(axis: Axis) -> None:
     """Hide the axis, for pictures where the position in that direction has no meaning."""
     axis.visible = False

@@ -1,5 +1,6 @@
 // Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part, a mark that is
 // carried onto another names both, and a mark that is pressed sets what its row says.
+import { inSight, isCovered } from "./drives.js";
 import { marks, scalesOf } from "./marks.js";
 
 export function bindDrag(view) {
@@ -64,6 +65,8 @@ export function bindCarry(view) {
 // can be taken back, as long as nothing else has moved these controls since.
 export const SETS = "sets_";
 const STILL_PX = 10;
+const TYPES = "input:not([type=range], [type=checkbox]), textarea, [contenteditable]";  // what takes letters itself
+const ARRIVED = 0.5;  // of a picture in sight: keys that nothing else takes are meant for it
 
 export function bindPress(view) {
   if (!view.press.length) return;
@@ -93,6 +96,16 @@ export function bindPress(view) {
     });
     view.element.addEventListener("widget-shown", offer);
   }
+  const key = event => {
+    if (!view.element.isConnected) return document.removeEventListener("keydown", key);
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if (!view.plot || isCovered(view.element) || !isMeant(view, event.target)) return;
+    const mark = namedMark(view, event.key);
+    if (mark) view.pressMark(...mark); else if (event.key === "Backspace") view.takeBack(); else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();  // the site and the slide have letters of their own
+  };
+  document.addEventListener("keydown", key);
   place.classList.add("pressable");
   let down = null;
   place.addEventListener("pointerdown", event => { down = event.isPrimary && event.button === 0 ? [event.clientX, event.clientY] : null; });
@@ -108,6 +121,22 @@ export function bindPress(view) {
     const note = place.querySelector(".widget-hint");  // it was about the mark as it stood
     if (note) note.hidden = true;
   });
+}
+
+// Whether a key was for this figure: pressed anywhere in it but where one types, or, with the picture in sight, where nothing has
+// the focus or a sentence that has set the figure.
+function isMeant(view, target) {
+  if (view.element.contains(target)) return !target.matches(TYPES);
+  return (target === document.body || target.dataset?.figure === view.element.id) && inSight(view) > ARRIVED;
+}
+
+// The mark that names this key in its part's column `key`.
+function namedMark(view, key) {
+  for (const part of view.press) {
+    const row = view.drawn[part].key?.indexOf(key) ?? -1;
+    if (row >= 0) return [part, row];
+  }
+  return null;
 }
 
 // The uppermost mark under the pointer that can be pressed.

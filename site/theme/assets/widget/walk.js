@@ -4,7 +4,7 @@ import { isCovered } from "./drives.js";
 import { marks } from "./marks.js";
 
 const HOW = "Arrow keys go from mark to mark, with Shift one by one where there are many. Escape leaves.";
-const PRESS = " Enter presses a mark, and so does the key that it names. Backspace takes the last press back.";
+const PRESS = " Enter presses a mark, and so does the key that it names, anywhere in the figure. Backspace takes the last press back.";
 const MANY = 64, STOPS = 32;  // marks of a lane from which on a key passes over some, and how many stops it then has
 const POINT = 9;         // pixels around a point
 const LEAST = 0.4;       // pixels: what is thinner cannot be seen
@@ -59,13 +59,10 @@ class Walk {
   key({ key, ctrlKey, altKey, metaKey, shiftKey }) {
     if (altKey || metaKey || !this.view.plot) return false;
     if (key === "Escape" && this.at) { this.leave(); return true; }
-    if (key === "Backspace" && this.view.takeBack && !isCovered(this.view.element)) { this.view.takeBack(); return true; }
     if ((key === "Enter" || key === " ") && this.at && this.view.press.includes(this.at.part)) {
       this.view.pressMark(this.at.part, this.at.row);
       return true;
     }
-    const named = ctrlKey || shiftKey || isCovered(this.view.element) ? null : this.named(key);
-    if (named) { this.view.pressMark(...named); return true; }
     const way = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1], Home: "first", End: "last" }[key];
     if (!way || (ctrlKey && way instanceof Array)) return false;
     if (isCovered(this.view.element)) { this.say("Answer the figure’s question first."); return true; }
@@ -75,15 +72,6 @@ class Walk {
     const here = this.at && found(lanes, this.at), to = here ? next(lanes, here, way, ctrlKey, shiftKey) : lanes[0][0];
     if (to !== here) this.go(to);
     return true;
-  }
-
-  // The mark that names this key in its part's column `key`.
-  named(key) {
-    for (const part of this.view.press) {
-      const row = this.view.drawn[part].key?.indexOf(key) ?? -1;
-      if (row >= 0) return [part, row];
-    }
-    return null;
   }
 
   // The lanes of the marks, worked out anew where another state is shown or an axis or the frame has moved: a key that is held
