@@ -701,7 +701,9 @@ def product_of(a, b, acc):
 def refuse(others, name, takes):
     """A KernelFault where a function of tl was given an argument that it does not have."""
     for each in others:
-        hint = {"keepdims": "keep_dims", "keepdim": "keep_dims", "dim": "axis", "dtype": ".to(...)"}.get(each, "")
+        hint = {"keepdims": "keep_dims", "keepdim": "keep_dims", "dim": "axis", "dtype": ".to(...)"}.get(
+            each, ""
+        )
         instead = f" What is meant is {hint}." if hint else ""
         raise KernelFault(f"tl.{name} has no argument {each}; it takes {takes}.{instead}")
 
@@ -882,7 +884,9 @@ class Language:
 def axis_of(axis):
     """The number of a grid's axis."""
     if axis is None:
-        raise KernelFault("A grid has up to three axes, and this must say which is meant: 0, for a grid of one.")
+        raise KernelFault(
+            "A grid has up to three axes, and this must say which is meant: 0, for a grid of one."
+        )
     if axis not in (0, 1, 2):
         raise KernelFault(f"A grid has axes 0, 1 and 2, and this asks for {shown(axis)}.")
     return axis

@@ -141,11 +141,13 @@ class LaunchTimeline(Widget):
 
     @once
     def spent(self):
-        """The same by what it is spent on, a row for each of the four ways, and added up from left to right in
+        """The same by purpose, a row for each of the four ways, and added up from left to right in
         the order of DRAWN."""
         kernels = {"eager": self.eager(), "compiled": self.compiled()}
         gaps = (launch_costs.STREAM_GAP_S, launch_costs.GRAPH_GAP_S)
-        by_kind = [capture.by_kind_s(kernels[way], self.model.depth, gaps[captured]) for way, captured in WAYS]
+        by_kind = [
+            capture.by_kind_s(kernels[way], self.model.depth, gaps[captured]) for way, captured in WAYS
+        ]
         return np.stack([np.cumsum(np.stack([each[kind] for kind in DRAWN])) for each in by_kind])
 
     def enough(self):
