@@ -86,6 +86,8 @@ timed_attention = of_h100(own_timings.attention())[-1]  # attention timed there 
 # how many times as fast its one call is
 measured_gain = timed_attention[1].measured / timed_attention[2].measured
 our_gain = timed_attention[1].ours / timed_attention[2].ours  # how many times as fast by our formulas
+# what that call is taken to reach
+burst_rate = 16 * flash_attention.flops(seq=8192, head_dim=64) / timed_attention[2].ours
 cache_bytes = memory.kv_bytes(llama, context_tokens=32768) / 32  # keys and values of one layer
 scores_bytes = 4 * 32 * 32768 * 2  # its scores, written and read twice
 # FLOPs for each byte that its L2 hands out

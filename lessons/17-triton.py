@@ -89,6 +89,10 @@ def limits(tile: Tile, group: int) -> dict[str, float]:
 
 # what L2 would let a kernel do that computes one number of C in each program
 single_numbers = tiling.intensity(tile(block_m=1, block_n=1)) * h100.l2_bytes_per_s
+# the large tile with one stage, were there nothing but its loop, which loads and computes by turns
+by_turns = 2 * 128 * 256 * 64 * 132 / (tiling.step_s(large, h100) + h100.load_s)
+# the same with whole waves, and with the start and the end of each program
+one_stage = limits(tile(block_m=128, block_n=256, stages=1), group=1)["latency_s"]
 # a rung of which nobody knows the limits
 unknown = dict.fromkeys(("l2_s", "latency_s", "hbm_s", "arithmetic_s", "total_s"))
 # the rungs of the ladder: what each is, its limits, and whether anybody timed it for this lesson

@@ -45,6 +45,11 @@ PUZZLE = Environment(autoescape=True, trim_blocks=True).from_string("""
 OUTSIDE = "With your own Python: `system-ml puzzle {name}` writes a file, and `--check` judges it."
 
 
+def anchor(name: str) -> str:
+    """The id of a puzzle's place in its lesson."""
+    return "puzzle-" + name.replace("_", "-")
+
+
 def render(source: str) -> str:
     """The HTML of one fence."""
     options = base.options(source, ("name", "figure"), ("name",))
@@ -60,7 +65,7 @@ def render(source: str) -> str:
     puzzle = puzzles.puzzle(name)
     lines = puzzle.START.rstrip("\n").count("\n") + 1
     return PUZZLE.render(
-        id="puzzle-" + name.replace("_", "-"),
+        id=anchor(name),
         name=name,
         figure=figure,
         title=puzzle.TITLE,

@@ -42,6 +42,7 @@ class Kernels(NamedTuple):
     layer_s: np.ndarray  # the kernels of each layer
     after_s: np.ndarray  # final norm, output layer, sampling the token
     what: np.ndarray  # the purpose of each kernel of a layer: index into KINDS
+    after_what: np.ndarray  # the same of those after the layers; those before are all small
 
 
 def counted(way: str) -> dict:
@@ -139,6 +140,7 @@ def kernels(
         column(layer),
         column(after),
         np.array([KINDS.index(kind) for kind in what(way)], dtype=float),
+        np.array([KINDS.index(kind) for kind in found["after_kinds"]], dtype=float),
     )
 
 
@@ -149,6 +151,21 @@ def gpu_s(found: Kernels, layers: Real, gap_s: Real) -> Real:
         return np.sum(each_s + np.where(each_s > 0, gap_s, 0.0), axis=0)
 
     return total(found.before_s) + layers * total(found.layer_s) + total(found.after_s) - gap_s
+
+
+def by_kind_s(found: Kernels, layers: Real, gap_s: Real) -> Real:
+    """``gpu_s`` by purpose, in the order of KINDS: each kernel with the gap after it, so that the last gap is
+    one too many."""
+
+    def spent(each_s, what, kind):
+        return np.sum(np.where((what == kind) & (each_s > 0), each_s + gap_s, 0.0))
+
+    in_all = []
+    for kind in range(len(KINDS)):
+        layer_s = spent(found.layer_s, found.what, kind)
+        in_all.append(layers * layer_s + spent(found.after_s, found.after_what, kind))
+    in_all[0] = in_all[0] + spent(found.before_s, np.zeros(len(found.before_s)), 0)
+    return np.stack(in_all)
 
 
 def count(found: Kernels, layers: Real) -> Real:

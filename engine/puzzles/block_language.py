@@ -623,8 +623,9 @@ def exponential(a):
     return math.exp(a) if a < 709 else (a if a != a else math.inf)
 
 
-def reduced(block, axis, start, compute, name):
-    """A block with one dimension less, or one number: all elements along an axis taken together."""
+def reduced(block, axis, start, compute, name, keep_dims=False):
+    """A block with one dimension less, or one number: all elements along an axis taken together. With
+    ``keep_dims`` the dimension stays, and is 1."""
     block = block_of(block)
     if block.memory:
         raise KernelFault(f"tl.{name} takes numbers, and these are pointers: tl.load them first.")
@@ -633,15 +634,17 @@ def reduced(block, axis, start, compute, name):
     if rank == 0:
         raise KernelFault(f"tl.{name} takes a block, and this is one number.")
     if axis is None:
-        outer, length, inner, shape = 1, len(block.elements), 1, ()
+        outer, length, inner, shape = 1, len(block.elements), 1, (1,) * rank if keep_dims else ()
     else:
         if not isinstance(axis, int) or not -rank <= axis < rank:
             raise KernelFault(
-                f"axis is {shown(axis)}, and this block of {by(block.shape)} has axes 0 to {rank - 1}."
+                f"axis is {shown(axis)}, and this block of {by(block.shape)} has "
+                + ("axis 0 alone." if rank == 1 else f"axes 0 to {rank - 1}.")
             )
         axis %= rank
         outer, inner = size(block.shape[:axis]), size(block.shape[axis + 1 :])
-        length, shape = block.shape[axis], block.shape[:axis] + block.shape[axis + 1 :]
+        left = (1,) if keep_dims else ()
+        length, shape = block.shape[axis], block.shape[:axis] + left + block.shape[axis + 1 :]
     results = []
     for far in range(outer):
         for near in range(inner):
@@ -695,6 +698,16 @@ def product_of(a, b, acc):
     return NumberBlock((rows, columns), all_cast(elements, "float32"), "float32", None, unfilled)
 
 
+def refuse(others, name, takes):
+    """A KernelFault where a function of tl was given an argument that it does not have."""
+    for each in others:
+        hint = {"keepdims": "keep_dims", "keepdim": "keep_dims", "dim": "axis", "dtype": ".to(...)"}.get(
+            each, ""
+        )
+        instead = f" What is meant is {hint}." if hint else ""
+        raise KernelFault(f"tl.{name} has no argument {each}; it takes {takes}.{instead}")
+
+
 def whole_constant(value, name):
     """A whole number that is known before the kernel runs."""
     if isinstance(value, NumberBlock):
@@ -743,16 +756,18 @@ class Language:
         NOW.line = line
         return self
 
-    def program_id(self, axis):
+    def program_id(self, axis=None):
         """The number of the running program along an axis of the grid."""
         return NumberBlock((), [0 if axis_of(axis) else NOW.program], "int32")
 
-    def num_programs(self, axis):
+    def num_programs(self, axis=None):
         """How many programs the grid has along an axis."""
         return NumberBlock((), [1 if axis_of(axis) else NOW.grid], "int32")
 
-    def arange(self, start, end):
+    def arange(self, start, end=None):
         """Whole numbers from start up to end, as many as a power of two."""
+        if end is None:
+            raise KernelFault("tl.arange takes where to start and where to end: tl.arange(0, BLOCK).")
         first, last = whole_constant(start, "arange's start"), whole_constant(end, "arange's end")
         if not is_power(last - first):
             raise KernelFault(
@@ -770,12 +785,16 @@ class Language:
         number = block_of(value).one("tl.full fills a block with one number.")
         return NumberBlock(lengths, [cast(number, name)] * size(lengths), name)
 
-    def load(self, pointer, mask=None, other=None):
+    def load(self, pointer, mask=None, other=None, **others):
         """The numbers at a block of pointers."""
+        refuse(others, "load", "a block of pointers, mask and other")
         return loaded(pointer, mask, other)
 
-    def store(self, pointer, value, mask=None):
+    def store(self, pointer, value=None, mask=None, **others):
         """Put numbers at a block of pointers."""
+        refuse(others, "store", "a block of pointers, the numbers to put there, and mask")
+        if value is None:
+            raise KernelFault("tl.store takes a block of pointers and the numbers to put there.")
         stored(pointer, value, mask)
 
     def dot(self, input, other, acc=None, input_precision=None):
@@ -790,17 +809,20 @@ class Language:
         turned = [block.elements[row * columns + column] for column in range(columns) for row in range(rows)]
         return NumberBlock((columns, rows), turned, block.type_name, block.memory, block.unfilled)
 
-    def sum(self, input, axis=None):
+    def sum(self, input, axis=None, keep_dims=False, **others):
         """The sum along an axis."""
-        return reduced(input, axis, 0, lambda a, b: a + b, "sum")
+        refuse(others, "sum", "input, axis and keep_dims")
+        return reduced(input, axis, 0, lambda a, b: a + b, "sum", keep_dims)
 
-    def max(self, input, axis=None):
+    def max(self, input, axis=None, keep_dims=False, **others):
         """The largest number along an axis."""
-        return reduced(input, axis, -math.inf, lambda a, b: b if b > a else a, "max")
+        refuse(others, "max", "input, axis and keep_dims")
+        return reduced(input, axis, -math.inf, lambda a, b: b if b > a else a, "max", keep_dims)
 
-    def min(self, input, axis=None):
+    def min(self, input, axis=None, keep_dims=False, **others):
         """The smallest number along an axis."""
-        return reduced(input, axis, math.inf, lambda a, b: b if b < a else a, "min")
+        refuse(others, "min", "input, axis and keep_dims")
+        return reduced(input, axis, math.inf, lambda a, b: b if b < a else a, "min", keep_dims)
 
     def exp(self, x):
         """The exponential of each element."""
@@ -861,6 +883,10 @@ class Language:
 
 def axis_of(axis):
     """The number of a grid's axis."""
+    if axis is None:
+        raise KernelFault(
+            "A grid has up to three axes, and this must say which is meant: 0, for a grid of one."
+        )
     if axis not in (0, 1, 2):
         raise KernelFault(f"A grid has axes 0, 1 and 2, and this asks for {shown(axis)}.")
     return axis
@@ -927,6 +953,14 @@ def has_block(values):
 NAMES = {"tl": TL, "triton": Triton(), "min": smaller, "max": larger}
 
 
+def argument_names(function):
+    """The names of a function's arguments; None where Python does not tell, or where it takes any number."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & 12 or function.__defaults__:
+        return None
+    return list(code.co_varnames[: code.co_argcount])
+
+
 def launched(kernel, programs, arguments, constants):
     """Run a kernel's programs one after the other. ``arguments`` are arrays and numbers in order, and
     ``constants`` what is known when it is compiled. A Slip where this is no kernel."""
@@ -936,6 +970,11 @@ def launched(kernel, programs, arguments, constants):
     for name in constants:
         if marks.get(name) is not ConstExpr:
             raise Slip(f"{name} is a constant of the compilation: mark it as {name}: tl.constexpr.")
+    wanted, own = len(arguments) + len(constants), argument_names(kernel.function)
+    if own is not None and len(own) != wanted:
+        raise Slip(
+            f"The launch passes {wanted} arguments: {len(arguments)} in order, and {', '.join(constants)} by name. This kernel takes {len(own)}: {', '.join(own)}."
+        )
     NOW.grid, NOW.running, NOW.work = programs, True, 0
     try:
         for number in range(programs):

@@ -96,11 +96,13 @@ def verdict(found: RuleError) -> str:
     if found.worst >= AS_FACTORS:
         least, middle, most = (units.number(value, 2) for value in (found.least, found.middle, found.most))
         return f"{least} to {most} times the rule, {middle} in the median"
-    side = "below the rule" if found.most <= 1.0 + EXACT else "above the rule"
-    way = "off" if found.least < 1.0 - EXACT and found.most > 1.0 + EXACT else side
-    worst = units.in_unit(found.worst, "%", 2)
     median = units.in_unit(found.median, "%", 2) if found.median > EXACT else "exact"
-    return f"at most {worst} {way}, {median} in the median"
+    below, above = (units.in_unit(share, "%", 2) for share in (1.0 - found.least, found.most - 1.0))
+    if found.most <= 1.0 + EXACT:
+        return f"at most {below} below the rule, {median} in the median"
+    if found.least >= 1.0 - EXACT:
+        return f"at most {above} above the rule, {median} in the median"
+    return f"from {below} below the rule to {above} above it, {median} in the median"
 
 
 def first(reached: Callable[[int], bool], most: int) -> int:

@@ -213,3 +213,18 @@ def test_a_fence_says_everything_without_a_script():
 def test_each_puzzle_stands_in_its_lesson_once():
     found = [(name, lesson.name) for lesson in lessons.numbered() for name in FENCED.findall(lesson.text)]
     assert sorted(found) == sorted((name, puzzles.puzzle(name).LESSON) for name in puzzles.names())
+
+
+def test_the_list_of_puzzles_has_each_of_them_once():
+    """On the page of paths, each with a link to where its fence stands."""
+    from course.fences import puzzles as list_of
+
+    written = [name for _, found in list_of.listed() for name, _ in found]
+    assert sorted(written) == sorted(puzzles.names())
+    shown = list_of.render("")
+    for lesson, found in list_of.listed():
+        for name, _ in found:
+            assert f'href="../{lesson.name}/#{fence.anchor(name)}"' in shown
+            assert f'id="{fence.anchor(name)}"' in fence.render(f"name: {name}\n")
+    [page] = [page for page in lessons.pages() if page.name == "paths"]
+    assert "``` puzzles" in page.text

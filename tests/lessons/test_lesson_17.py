@@ -38,7 +38,7 @@ BY_HAND = {
     "tiling.masked_share(m=1025, n=1024, block_m=128, block_n=128)": "11 %",  # 127/1152
     "tiling.masked_share(m=1025, n=1025, block_m=128, block_n=128)": "21 %",  # 1 − (1025/1152)²
     "(132 * 256 / 128)**0.5": "16.2",
-    "tiling.step_s(": "697 ns",  # 2·128·256·64 / (794e12/132)
+    "tiling.step_s(large, h100) | ns": "697 ns",  # 2·128·256·64 / (794e12/132)
     "hbm_bytes_per_s * h100.load_s": "6.93 kB",  # 2.48e12 · 358e-9 / 128
     "128 * (64 + 32) * 2": "24.6 kB",
     "tile=tile(block_m=64, block_n=32))": "128",  # 4,096 / 32

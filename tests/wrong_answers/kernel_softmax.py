@@ -20,5 +20,5 @@ WRONG = of_any(SOLUTION) | {
         "Program 4 loads elements 65 to 67 of x",
     ),
     "no mask in the store": (SOLUTION.replace("y, mask=inside", "y"), "this is a race"),
-    "another axis": (SOLUTION.replace("axis=0", "axis=1", 1), "has axes 0 to 0"),
+    "another axis": (SOLUTION.replace("axis=0", "axis=1", 1), "has axis 0 alone"),
 }

@@ -44,6 +44,29 @@ def of_any(solution: str) -> dict[str, tuple[str, str]]:
         "exp of whole numbers": (with_line("tl.exp(tl.arange(0, 4))"), "takes float32"),
         "an array as a list": (with_line(f"tl.load({block})"), "needs pointers"),
         "too large a block": (with_line("tl.zeros((65536,), tl.float32)"), "holds 16384"),
+        "PyTorch's keepdims": (
+            with_line("tl.sum(tl.zeros((4, 4), tl.float32), axis=1, keepdims=True)"),
+            "tl.sum has no argument keepdims; it takes input, axis and keep_dims",
+        ),
+        "a kept dimension taken for none": (
+            with_line("tl.sum(tl.zeros((4, 4), tl.float32), 1, keep_dims=True)[:, None]"),
+            "name each of them with a colon",
+        ),
+        "an axis that is not there": (
+            with_line("tl.sum(tl.zeros((4,), tl.float32), axis=1)"),
+            "has axis 0 alone",
+        ),
+        "an argument of load misspelt": (
+            with_line("tl.load(x_ptr, others=0.0)" if "x_ptr" in head else "tl.load(0, others=0.0)"),
+            "tl.load has no argument others",
+        ),
+        "arange without a start": (with_line("tl.arange(4)"), "tl.arange(0, BLOCK)"),
+        "a program's number without an axis": (with_line("tl.program_id()"), "which is meant: 0"),
+        "store without numbers": (with_line("tl.store(tl.arange(0, 4))"), "the numbers to put there"),
+        "an argument forgotten": (
+            solution.replace(head, head.replace("(", "(more, ", 1)),
+            "This kernel takes",
+        ),
         "an element set": (with_line(f"{block}[0] = 1"), "No element of a block can be set"),
         "called like a function": (solution + "\nkernel = triton.jit(print)\nkernel(1)\n", "it is launched"),
     }

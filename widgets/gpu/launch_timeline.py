@@ -25,6 +25,7 @@ BATCHES = capture.BATCHES
 VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]
 HUES = {"small kernel": "compute", "product": "hbm", "attention": "accent", "AllReduce": "link"}
 KINDS = list(HUES)  # in the order of capture.KINDS
+DRAWN = (1, 2, 0, 3)  # their order in the bars of whole steps, from the left
 RUN = ("model", "issue", "batch", "gpu", "tp", "context", "small")
 
 
@@ -138,6 +139,17 @@ class LaunchTimeline(Widget):
         enough = capture.enough_s(found, self.model.depth, launch_costs.STREAM_GAP_S) >= self.issue
         return np.where(np.max(np.where(enough, 1.0, 0.0)) > 0, lookup(BATCHES, np.argmax(enough)), 0.0)
 
+    @once
+    def spent(self):
+        """The same by purpose, a row for each of the four ways, and added up from left to right in
+        the order of DRAWN."""
+        kernels = {"eager": self.eager(), "compiled": self.compiled()}
+        gaps = (launch_costs.STREAM_GAP_S, launch_costs.GRAPH_GAP_S)
+        by_kind = [
+            capture.by_kind_s(kernels[way], self.model.depth, gaps[captured]) for way, captured in WAYS
+        ]
+        return np.stack([np.cumsum(np.stack([each[kind] for kind in DRAWN])) for each in by_kind])
+
     def enough(self):
         return capture.enough_s(self.eager(), self.model.depth, launch_costs.STREAM_GAP_S)
 
@@ -221,6 +233,21 @@ class LaunchTimeline(Widget):
             "time": show(totals, "seconds"),
         }
 
+    @part(*RUN, shown=False)
+    def work(self):
+        """What the GPU does in a whole step: one bar for each of the four ways and each purpose."""
+        totals, to_s = self.totals(), np.ravel(self.spent())
+        from_s = np.ravel(np.stack([np.concatenate([np.zeros(1), self.spent()[i][:-1]]) for i in range(4)]))
+        step_s, longest = np.repeat(totals, 4), np.max(totals)
+        bottom, top = lanes.edges(np.repeat(np.arange(4.0), 4), 4, 0, filled=0.5)
+        return {
+            "left": lanes.bar_end(np.minimum(from_s, step_s), longest),
+            "right": lanes.bar_end(np.minimum(to_s, step_s), longest),
+            "bottom": bottom,
+            "top": top,
+            "what": select(np.tile(np.array(DRAWN, dtype=float), 4), KINDS),
+        }
+
     @hint("tokens")
     def about_token(self):
         return phrase(
@@ -247,9 +274,8 @@ class LaunchTimeline(Widget):
         p.quad(**fig.BOX, source=sources["cpu_blocks"], fill_color=color["ink-faint"], line_color=None)
         p.quad(**fig.BOX, source=sources["gpu_blocks"], fill_color=fig.hues("what", HUES), line_color=None)
         rows = sources["tokens"]
-        bars = fig.BOX | {"left": lanes.BARS}
         p.quad(**fig.BOX | {"left": "works"}, source=rows, **fig.IDLE | {"line_alpha": "waits"})
-        p.quad(**bars | {"right": "works"}, source=rows, fill_color=color["hbm"], line_color=None)
+        p.quad(**fig.BOX, source=sources["work"], fill_color=fig.hues("what", HUES), line_color=None)
         fig.only(
             "wide",
             p.text("right", "y", text="time", source=rows, x_offset=5, **fig.TEXT),

@@ -123,7 +123,7 @@ def test_only_the_points_that_are_claimed_count():
         ((1.0, 1.04), "at most 4 % above the rule, 1 % in the median"),
         ((1.0 - held.EXACT, 1.04), "at most 4 % above the rule, 1 % in the median"),
         ((0.96, 1.0), "at most 4 % below the rule, 1 % in the median"),
-        ((0.96, 1.02), "at most 4 % off, 1 % in the median"),
+        ((0.96, 1.02), "from 4 % below the rule to 2 % above it, 1 % in the median"),
         ((0.9, 2.1), "0.9 to 2.1 times the rule, 1.2 in the median"),
     ],
 )
