@@ -616,15 +616,13 @@ def by_module(e: Estimate, within: Constraints) -> list[Estimate]:
         # elsewhere a kernel does a norm with the product after it and keeps what it hands over (Megatron
         # Core at d98e8a64, models/gpt/gpt_layer_specs.py: IdentityOp in place of a norm of its own)
         has.discard("layernorm")
-    for each in within.able:
-        if replace(within, able=(each,)).allows(e.model, e.layout, e.job):
-            knows = each.modules_in_fp8 if e.at.precision == "fp8" else each.modules
-            if knows:
-                has &= set(knows)
-                break
-    else:
-        if within.able:
-            return []
+    fp8 = e.at.precision == "fp8"
+    able = [each for each in within.able if (each.modules_in_fp8 if fp8 else each.modules)]
+    able = [each for each in able if replace(within, able=(each,)).allows(e.model, e.layout, e.job)]
+    if within.able and not able:
+        return []
+    if able:
+        has &= set(able[0].modules_in_fp8 if fp8 else able[0].modules)
     order = [name for name in GIVEN_UP if name in has]
     found = []
     for many in range(1, len(order) + 1):
