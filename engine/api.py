@@ -110,12 +110,12 @@ def plan(
     data-parallel ranks of one node, or of two, four, and so on.
 
     ``Constraints(leave=0.05)`` keeps 5 % of the memory free. With ``partial``, the best layouts recompute
-    only as many layers as it takes to fit.
+    only as many layers as it takes to fit, or parts of each, whichever is faster.
 
     A batch, a length or a number of GPUs with a large prime factor leaves little to choose from; ``near`` has
     near numbers, and what they would bring.
 
-    Leaves out other sizes of a copy, recomputation by module, pipeline chunks without a layer, and contexts
+    Leaves out other sizes of a copy, pipeline chunks without a layer, and contexts
     cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
 
     >>> job = engine.Job(global_batch=1024, seq=8192)

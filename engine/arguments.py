@@ -454,7 +454,9 @@ def _add_constraints(parser):
         "--leave", type=percent, default=0.0, help="of the memory, what stays free, as 5%% or 0.05 (0)"
     )
     limits.add_argument(
-        "--partial", action="store_true", help="recompute only as many layers as it takes, not all or none"
+        "--partial",
+        action="store_true",
+        help="recompute only as many layers as it takes, or parts of each, not all or none",
     )
     limits.add_argument("--hsdp", action="store_true", help="try several copies of the state (HSDP) as well")
     limits.add_argument(

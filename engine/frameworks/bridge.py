@@ -95,6 +95,8 @@ UNMODELLED = {
     "model.cpu_offloading": "activations offloaded to the host are not modelled",
     "model.hybrid_layer_pattern": "layers of state-space models are not modelled",
 }
+# a part of a mixed precision's name, and Megatron Core's word for how it scales
+SCALINGS = {"mxfp8": "mxfp8", "current": "tensorwise", "subchannel": "blockwise"}
 CAN = replace(
     megatron.CAN,
     key="bridge",
@@ -303,8 +305,9 @@ class Bridge(Framework):
                 d.assume(name, value, "as the library's recipes set it")
         if "fp8" in mixed or "mxfp8" in mixed:
             d.settings["fp8"] = unwritten("fp8", "hybrid")
-        if "mxfp8" in mixed:
-            d.settings["fp8_recipe"] = unwritten("fp8_recipe", "mxfp8")
+        for part, scaling in SCALINGS.items():
+            if part in mixed:
+                d.settings["fp8_recipe"] = unwritten("fp8_recipe", scaling)
         if d.given("wide_gradients") is False:
             d.settings["narrow_gradients"] = unwritten("narrow_gradients", True)
         found = reader.meant(d, shape, gpus)

@@ -50,6 +50,8 @@ class Ability:
     # all of them FULL, or in as many groups, all of them EQUAL
     row_tokens: int = 0  # tensor ranks divide every MLP's width, and a sequence into multiples of so many
     some_layers: bool = False  # it recomputes any number of a stage's layers
+    modules: tuple[str, ...] = ()  # of memory.MODULES, that it recomputes where products are in 16 bits …
+    modules_in_fp8: tuple[str, ...] = ()  # … and in 8
     one_kind: bool = False  # its settings say a model's layers, all of which are then of one kind …
     names: tuple[str, ...] = ()  # … but for these models, which it has by name
     whole: tuple[str, ...] = ()  # models that it cannot cut into stages

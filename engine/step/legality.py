@@ -369,7 +369,8 @@ def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:
         raise ValueError(must("recompute_layers", layers, f"be at most the {most} of a stage", [most]))
 
 
-def _require_modules(model, modules) -> None:
+def modules_of(model: Any) -> list[str]:
+    """The parts of a layer that the model has, of memory.MODULES."""
     lacking = {
         "mla_up_proj": not model.attention.latent,
         "mlp": not model.dense.width,
@@ -378,9 +379,13 @@ def _require_modules(model, modules) -> None:
         "moe_act": not model.experts,
         "shared_experts": not model.shared_experts,
     }
+    return [known for known in memory.MODULES if not lacking.get(known)]
+
+
+def _require_modules(model, modules) -> None:
+    has = modules_of(model)
     for name in modules:
-        if lacking.get(name):
-            has = [known for known in memory.MODULES if not lacking.get(known)]
+        if name not in has:
             raise ValueError(
                 f"recompute must be of modules that {model.key} has: {', '.join(has)}; got {name}"
             )

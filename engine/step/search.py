@@ -41,6 +41,7 @@ from engine.step.legality import (
     cuts_matrices,
     idle_stages,
     leaves_a_chunk_empty,
+    modules_of,
     require_matrices,
     require_trainable,
 )
@@ -578,19 +579,58 @@ def bounds(every: list[Grid], at: Machine, kinds: Kinds, tally: Tally) -> tuple[
     return np.concatenate(fits_s), np.concatenate(free_s)
 
 
+# parts of a layer in the order in which a search gives them up, each with those before it
+GIVEN_UP = ("moe_act", "layernorm", "mla_up_proj", "shared_experts", "mlp", "moe")
+INSIDE = {"moe": ("moe_act", "shared_experts")}  # parts that are recomputed with another
+
+
 def sparing(e: Estimate, within: Constraints, room_bytes: float) -> Estimate:
-    """The same layout with as few layers recomputed as fit; itself where that is all, or where no framework
-    can recompute some of a stage's layers."""
+    """The same layout with no more recomputed than it takes to fit: as few layers as do, or parts of every
+    layer, whichever is faster. Itself where all has to be, or where no framework recomputes less."""
+    if e.layout.recompute != "full" or e.layout.recompute_layers:
+        return e
+    fitting = [each for each in by_module(e, within) if each.terms.total_bytes <= room_bytes]
+    return min([_with_fewest(e, within, room_bytes), *fitting], key=lambda each: each.step_s)
+
+
+def _with_fewest(e: Estimate, within: Constraints, room_bytes: float) -> Estimate:
+    """As few layers recomputed as fit; the same estimate where that is all."""
     able = [each for each in within.able if each.some_layers]
     runs = not within.able or (replace(within, able=tuple(able)).allows(e.model, e.layout, e.job) and able)
-    a = e.layout
-    if a.recompute != "full" or a.recompute_layers or not runs:
+    if not runs:
         return e
+    a = e.layout
     fewer = range(a.interleave, math.ceil(e.model.depth / a.pp), a.interleave)  # as many in every chunk
     fitting = bisect.bisect_left(
         fewer, True, key=lambda some: _with_layers(e, some).terms.total_bytes <= room_bytes
     )
     return _with_layers(e, fewer[fitting]) if fitting < len(fewer) else e
+
+
+def by_module(e: Estimate, within: Constraints) -> list[Estimate]:
+    """The layout with parts of a layer recomputed in place of layers, ever more of them."""
+    if within.recompute:
+        return []
+    has = set(modules_of(e.model))
+    if not (e.model.attention.latent and e.model.experts):
+        # elsewhere a kernel does a norm with the product after it and keeps what it hands over (Megatron
+        # Core at d98e8a64, models/gpt/gpt_layer_specs.py: IdentityOp in place of a norm of its own)
+        has.discard("layernorm")
+    fp8 = e.at.precision == "fp8"
+    able = [each for each in within.able if (each.modules_in_fp8 if fp8 else each.modules)]
+    able = [each for each in able if replace(within, able=(each,)).allows(e.model, e.layout, e.job)]
+    if within.able and not able:
+        return []
+    if able:
+        has &= set(able[0].modules_in_fp8 if fp8 else able[0].modules)
+    order = [name for name in GIVEN_UP if name in has]
+    found = []
+    for many in range(1, len(order) + 1):
+        taken = order[:many]
+        inside = [part for name in taken for part in INSIDE.get(name, ())]
+        named = "+".join(name for name in taken if name not in inside)
+        found.append(estimate(e.model, e.at, e.job, replace(e.layout, recompute=named)))
+    return found
 
 
 def _with_layers(e: Estimate, some: int) -> Estimate:
@@ -612,8 +652,8 @@ def plan(
     layout with the smallest memory. ``seen`` is told the seconds and bytes of every layout, block by block,
     and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out.
     Only layouts ``within`` the constraints take part; with ``hsdp`` also those with several copies of the
-    state (``hybrid``). With ``partial``, the best layouts recompute only as many layers as they have to
-    (``sparing``)."""
+    state (``hybrid``). With ``partial``, the best layouts recompute no more than they have to, by
+    layer or by part of a layer (``sparing``)."""
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     require_trainable(at.precision, recipe_of(job))

@@ -122,6 +122,9 @@ UNMODELLED = {
     "hybrid-override-pattern": "layers of state-space models are not modelled",
 }
 KEYS = keys_of(FIELDS)
+# parts of a layer that a plan may recompute; fused attention repeats its scores anyway
+SPARED = ("moe_act", "layernorm", "mla_up_proj", "shared_experts", "mlp", "moe")
+NOT_DELAYED = ("moe_act", "layernorm")
 CAN = Ability(
     "megatron",
     "Megatron Core 0.15",
@@ -134,10 +137,14 @@ CAN = Ability(
     "interleaved 1F1B, layouts written out; megatron/core at tag core_v0.15.0: "
     "pipeline_parallel/schedules.py line 988 (whole groups of micro-batches), "
     "tensor_parallel/mappings.py line 174 (a sequence's rows) and layers.py lines 834 and 1146, "
-    "transformer/moe/experts.py line 162 (whole columns)",
+    "transformer/moe/experts.py line 162 (whole columns); megatron/core/transformer/transformer_config.py "
+    "at d98e8a64, lines 1943 to 2012 (what is recomputed by module)",
     cuts_contexts=True,
     rounds=FULL,
     row_tokens=1,
     some_layers=True,
+    modules=SPARED,
+    # its delayed scaling, the default, refuses to recompute moe_act and layernorm in fp8
+    modules_in_fp8=tuple(name for name in SPARED if name not in NOT_DELAYED),
     one_kind=True,
 )

@@ -21,7 +21,7 @@ from engine.catalog.recipes import Recipe
 from engine.catalog.software import overlaps
 from engine.frameworks.framework import Meant
 from engine.frameworks.known_models import named
-from engine.frameworks.megatron.fields import KEYS
+from engine.frameworks.megatron.fields import KEYS, NOT_DELAYED
 from engine.frameworks.settings import Draft
 from engine.mechanism.memory import MODULES
 from engine.mechanism.pipeline import stage_layers
@@ -248,6 +248,12 @@ def recomputed(d: Draft, chunks: int, stage: int) -> tuple[str, int]:
             )
         bare = (modules or "").strip("[]").replace(",", " ").replace('"', " ").replace("'", " ")
         asked = [name for name in bare.split() if name in MODULES]
+        delayed = (d.given("fp8") or d.given("fp8_hybrid")) and (d.given("fp8_recipe") or "delayed")
+        if delayed == "delayed" and set(asked) & set(NOT_DELAYED):
+            d.refuse(
+                "ValueError: Delayed scaling does not support moe_act and layernorm recompute for fp8.",
+                "recompute_modules",
+            )
         return ("+".join(dict.fromkeys(asked)), 0) if asked else ("selective", 0)
     if method == "block" and layers:
         every = layers * chunks

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 
 import engine
+from engine import catalog
+from engine.frameworks import megatron
 from engine.frameworks.described import Launch
+from engine.frameworks.registry import able
 from engine.launch import planned, reading, verdict
 from engine.mechanism import memory
-from engine.step.layout import Job, estimate
+from engine.step import search
+from engine.step.layout import Job, Layout, Machine, estimate
 
 JOB = Job(256, 8192)
 CASE = ("llama3-70b", "h100-sxm", JOB, 64)
@@ -60,3 +64,54 @@ def test_some_layers_are_offered_where_a_framework_can_recompute_them(framework,
     report = verdict.judged(after.launch, "h100-sxm")
     ours = {part: best.memory_bytes[part] for part in dict(report.parts)}
     assert dict(report.parts) == pytest.approx(ours, rel=1e-12) and not report.refused
+
+
+@pytest.mark.parametrize("framework", ["megatron", "bridge"])
+def test_parts_of_a_layer_are_recomputed_where_that_is_faster(framework):
+    """Attention's products and its output stay, and the room is enough. Read back it is the same."""
+    case = ("deepseek-v3", "h100-sxm", Job(768, 4096), 256)
+    whole, part = (engine.plan(*case, framework=framework, top=1, partial=some) for some in (False, True))
+    best = part.best
+    assert whole.best.layout.recompute == "full" and best.fits and best.step_s < 0.98 * whole.best.step_s
+    modules = set(best.layout.recompute.split("+"))
+    assert "mla_up_proj" in modules and modules <= set(megatron.CAN.modules)
+    one = Launch(framework, best.model, 256, "bf16", job=best.job, layout=best.layout)
+    after = reading.read({"train.sh": planned.written(one, best.layout)}, 256)
+    report = verdict.judged(after.launch, "h100-sxm")
+    ours = {name: best.memory_bytes[name] for name in dict(report.parts)}
+    assert after.launch.layout == best.layout and not report.refused
+    assert dict(report.parts) == pytest.approx(ours, rel=1e-12)
+
+
+def test_what_a_framework_or_a_model_lacks_is_not_recomputed():
+    """torchtitan recomputes layers; a norm that a kernel does with a product is none of Megatron Core's; its
+    delayed scaling takes no part that it would round again."""
+    job, layout = Job(768, 4096), Layout(256, 8, 8, ep=8, zero=1, recompute="full")
+    for model, framework, precision, offered in (
+        ("deepseek-v3", "torchtitan", "bf16", set()),
+        ("deepseek-v3", "megatron", "bf16", {"moe_act", "layernorm", "mla_up_proj"}),
+        ("deepseek-v3", "megatron", "fp8", {"mla_up_proj"}),
+        ("llama3.1-70b", "megatron", "bf16", {"mlp"}),
+    ):
+        chosen = layout if model == "deepseek-v3" else replace(layout, ep=1)
+        at = Machine.of(catalog.gpu("h100-sxm"), precision=precision)
+        whole = estimate(catalog.model(model), at, job, chosen)
+        found = search.by_module(whole, engine.Constraints(able(framework)))
+        named = {name for each in found for name in each.layout.recompute.split("+")}
+        assert named >= offered and bool(named) == bool(offered)
+        assert ("moe_act" in named, "layernorm" in named) == ("moe_act" in offered, "layernorm" in offered)
+
+
+def test_delayed_scaling_refuses_what_it_would_round_again():
+    """Megatron Core at d98e8a64, transformer/transformer_config.py, line 2002."""
+    one = "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --seq-length 4096"
+    one += " --num-attention-heads 32 --micro-batch-size 1 --global-batch-size 64 --bf16 --swiglu"
+    one += " --recompute-granularity selective --recompute-modules "
+    for modules, fp8, refused in (
+        ("layernorm", "--fp8-format hybrid", True),
+        ("mlp", "--fp8-format hybrid", False),
+        ("layernorm", "--fp8-format hybrid --fp8-recipe blockwise", False),
+        ("layernorm", "", False),
+    ):
+        report = engine.check_launch(f"{one}{modules} {fp8}", gpu="h100-sxm")
+        assert any("Delayed scaling" in str(each) for each in report.refused) == refused
