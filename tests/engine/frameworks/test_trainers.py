@@ -259,7 +259,7 @@ def test_pictures_that_fill_a_sequence_are_counted():
     assert report.launch is not None and report.launch.job is not None and report.launch.layout is not None
     assert "pictures" in [one.name for one in report.assumed]
     plain = engine.estimate(report.launch.model, "h200", report.launch.job, report.launch.layout)
-    added = report.parts["activations"] - plain.memory_bytes["activations"]
+    added = (report.parts or {})["activations"] - plain.memory_bytes["activations"]
     assert added == pytest.approx(4 * 2048 * (16 * 1280 + 6 * 3420), rel=1e-6)
 
 
