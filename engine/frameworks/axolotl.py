@@ -151,6 +151,10 @@ class Axolotl(HuggingFace):
         d.given("padded")
         return d.get("seq", LENGTH, "Axolotl's default")
 
+    def limits(self, d: Draft) -> bool:
+        """Always, at ``sequence_len``."""
+        return True
+
     def checkpointed(self, d: Draft) -> bool:
         """Where it is asked for, be it with checkpoints on the host."""
         asked = (d.get("checkpoints", "false") or "").lower() not in FALSE

@@ -20,7 +20,7 @@ from engine.catalog.recipes import Recipe
 from engine.frameworks import deepspeed, host_memory, peft
 from engine.frameworks.deepspeed import DISK
 from engine.frameworks.framework import Claim, Command, Framework, LogLine, Meant, Sure, Where
-from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Setting
+from engine.frameworks.settings import FLAG, TEXT, Draft, Entry, Field, Ignored, Setting
 from engine.frameworks.writing import Words, keys_of
 from engine.mechanism import memory, offload
 from engine.step.layout import Job, Layout, recipe_of
@@ -49,6 +49,7 @@ TRAINER = {
     "max_seq_length": Field("seq"),
     "model_max_length": Field("seq"),
     "block_size": Field("seq"),
+    "max_pixels": Field("pixels"),
     "packing": Field("packed", FLAG),
     "loss_type": Field("loss_type", TEXT),
     "activation_offloading": Field("activations", FLAG),
@@ -128,6 +129,8 @@ SHARDED = {
 OTHER_OPTIMIZERS = ("galore", "apollo", "lomo", "muon", "ademamix", "4bit", "fp8", "came", "mini")
 HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
 RECIPES = {"lion": "lion", "adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit"}
+TOWER = "training of what reads pictures is not modelled"
+WITHOUT_LIMIT = "nothing limits the pictures of a sequence: say the most tokens of one"
 NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
 
 
@@ -295,6 +298,18 @@ def without_master(found: Recipe, moment_bytes: float = 2.0) -> Recipe:
     )
 
 
+def without_limit(d: Draft, shape: Model, limits: bool) -> None:
+    """Note that pictures are not counted where nothing limits how many there are in a sequence: a picture may
+    be 16,384 tokens for Qwen2.5-VL where nobody says how large it is at most (12,845,056 pixels, which
+    ms-swift logs as ``Setting max_pixels``, issue 2536 of modelscope/ms-swift, November 2024), and a video
+    as many again."""
+    if shape.tower is None or limits or "seq" in d.settings:
+        return
+    model = d.settings.get("model")
+    file, line = (model.file, model.line) if model else ("", 0)
+    d.unmodelled.append(Ignored("pictures", "", file, line, WITHOUT_LIMIT))
+
+
 WITHOUT_A_ROOT = (
     "fused",
     "8bit",
@@ -429,6 +444,7 @@ class HuggingFace(Framework):
         zero, shard = self.sharding(d, dp * cp)
         micro, batch = batches(d, dp, self.usual_micro, self.usual_batch)
         seq = max(1, self.length(d))
+        without_limit(d, shape, self.limits(d))
         if cp > 1 and seq % (2 * cp):
             d.refuse(
                 f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq"
@@ -436,6 +452,10 @@ class HuggingFace(Framework):
         recompute = "full" if self.checkpointed(d) else "none"
         precision, state = self.recipe(d, zero)
         d.given("deepspeed_file")
+        d.ask("pixels", "frame_pixels")
+        for name in ("frozen_tower", "frozen_aligner"):
+            if d.given(name) is False:
+                d.lacks(name, TOWER)
         speed = "zero" in d.settings and not d.given("fsdp")
         hides = bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True
         loss, chunks = self.loss(d, shape, micro * seq // cp)
@@ -467,6 +487,10 @@ class HuggingFace(Framework):
         if d.given("sft"):
             return d.get("seq", SFT_LENGTH, "SFTConfig's default")
         return d.get("seq", 2048, "no text says how long a sequence is")
+
+    def limits(self, d: Draft) -> bool:
+        """Whether longer sequences are cut or dropped where no text says how long one is."""
+        return bool(d.given("sft"))
 
     def checkpointed(self, d: Draft) -> bool:
         """Whether activations are recomputed."""

@@ -30,6 +30,12 @@ OWN = {
     "finetuning_type": Field("finetuning", TEXT),
     "stage": Field("stage", TEXT),
     "cutoff_len": Field("seq"),
+    "freeze_vision_tower": Field("frozen_tower", FLAG),
+    "freeze_multi_modal_projector": Field("frozen_aligner", FLAG),
+    "image_max_pixels": Field("pixels"),
+    "image_resolution": Field("pixels"),  # its older name
+    "video_max_pixels": Field("frame_pixels"),
+    "video_resolution": Field("frame_pixels"),
     "flash_attn": Field("attention", TEXT),
     "disable_gradient_checkpointing": Field("unchecked", FLAG),
     "enable_liger_kernel": Field("liger", FLAG),
@@ -48,12 +54,7 @@ KEYS = hugging_face.KEYS | keys_of(OWN)
 OPTIMIZER = "this optimizer is not modelled"
 ELSEWHERE = "another trainer in place of the Trainer is not modelled"
 PAIRS = "pairs of answers and a reference model are not modelled"
-PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
-    "image_max_pixels": PICTURES,
-    "image_resolution": PICTURES,
-    "video_max_pixels": PICTURES,
-    "video_resolution": PICTURES,
     "additional_target": peft.TRAINED,
     "use_galore": OPTIMIZER,
     "use_apollo": OPTIMIZER,
@@ -112,6 +113,10 @@ class LlamaFactory(HuggingFace):
         """Tokens of a sequence."""
         d.given("packed")
         return d.get("seq", LENGTH, "LLaMA-Factory's default")
+
+    def limits(self, d: Draft) -> bool:
+        """Always, at ``cutoff_len``."""
+        return True
 
     def checkpointed(self, d: Draft) -> bool:
         """Always, unless it is told otherwise: gradient_checkpointing is not asked."""

@@ -37,6 +37,8 @@ OWN = {
     "lora_rank": Field("rank"),
     "target_modules": Field("targets", TEXT),
     "max_length": Field("seq"),
+    "max_pixels": Field("pixels"),
+    "max_pixel": Field("pixels"),  # the parser takes the head of a name
     "attn_impl": Field("attention", TEXT),
     "torch_dtype": Field("loaded_dtype", TEXT),
     "quant_bits": Field("bits"),
@@ -66,17 +68,13 @@ OWN = {
     "model_name": Field("called", TEXT),  # what the model is taught to call itself
 }
 PARTLY = "training some of the weights is not modelled"
-TOWER = "training of what reads pictures is not modelled"
 OPTIMIZER = "this optimizer is not modelled"
 RLHF = "pairs and the models beside the trained one are modelled for GRPO alone"
 GRPO = "grpo"
 ANSWER, BETA, SHARE = 512, 0.04, 0.9  # GRPO's defaults (swift/arguments/rlhf_args.py), from memory
 ULYSSES = "sequence parallelism of this trainer is not modelled"
 TASK = "a head other than that of a language model is not modelled"
-PICTURES = "pictures, and what reads them, are not modelled in training"
 UNMODELLED = {
-    "max_pixels": PICTURES,
-    "max_pixel": PICTURES,
     "freeze_parameters_ratio": PARTLY,
     "freeze_parameters": PARTLY,
     "trainable_parameters": PARTLY,
@@ -104,6 +102,7 @@ class MsSwift(HuggingFace):
     unmodelled = UNMODELLED
     lightens = (*HuggingFace.lightens, RLHF, ULYSSES)
     calls = {}
+    environment = {"MAX_PIXELS": Field("pixels")}
     can = None
     beside = ("hugging_face",)
     usual_micro = 1
@@ -138,9 +137,6 @@ class MsSwift(HuggingFace):
         """By DeepSpeed's file, whose name may stand for it."""
         if (d.given("rlhf") or GRPO).lower() != GRPO:
             d.lacks("rlhf", RLHF)
-        for name, why in (("frozen_tower", TOWER), ("frozen_aligner", TOWER)):
-            if d.given(name) is False:
-                d.lacks(name, why)
         if d.given("frozen"):
             d.lacks("frozen", PARTLY)
         if (d.given("task") or CAUSAL).lower() != CAUSAL:
@@ -194,6 +190,10 @@ class MsSwift(HuggingFace):
                     "attention",
                 )
         return d.get("seq", LONG, "no --max_length: as long as the longest text")
+
+    def limits(self, d: Draft) -> bool:
+        """Not without ``max_length``: it is the model's own then (swift/llm/template/base.py, 005674fa)."""
+        return False
 
     def checkpointed(self, d: Draft) -> bool:
         """Unless it is told otherwise."""

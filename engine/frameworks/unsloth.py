@@ -120,6 +120,10 @@ class Unsloth(HuggingFace):
         text = text or d.given("loaded_checkpoints") or d.get("checkpoints", "unsloth")
         return text.lower()
 
+    def limits(self, d: Draft) -> bool:
+        """Always, at ``max_seq_length``."""
+        return True
+
     def checkpointed(self, d: Draft) -> bool:
         """Unless it is told otherwise."""
         d.given("checkpointing")

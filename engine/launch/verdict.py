@@ -13,7 +13,7 @@ from engine.catalog.hardware import Gpu
 from engine.frameworks.described import ROLLOUT, Launch, Server
 from engine.frameworks.registry import frameworks
 from engine.frameworks.settings import NOT_KNOWN, Assumed, Fault, Ignored, Refused, Setting
-from engine.launch import beside, changes, planned, reading
+from engine.launch import beside, changes, pictured, planned, reading
 from engine.launch import reach as far
 from engine.launch.changes import Edited
 from engine.launch.reach import Extent
@@ -371,6 +371,10 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     found = layouts.estimate(launch.model, at, launch.job, launch.layout)
     held = found.memory_bytes
     total, capacity = held.pop("total"), held.pop("capacity")
+    seen = pictured.added_bytes(launch)
+    if seen:
+        held["activations"] = held["activations"] + seen
+        total = total + seen
     passing = frameworks()[launch.framework].passing_bytes(launch, float(held["optimizer"]))
     if passing > held["activations"]:  # which are gone by then
         held["adam_step"] = passing - held["activations"]
@@ -399,6 +403,9 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
                 words = f"the engine's weights take {takes:.1f} GiB of each GPU, more than its share of it"
                 said = f"ValueError: No available memory for the cache blocks: {words}."
                 refused = (*refused, Refused(said))
+    if seen and report.launch:
+        known = report.launch
+        report = replace(report, launch=replace(known, assumed=(*known.assumed, pictured.assumed(launch))))
     low, high = bands.band("memory")
     sure = FITS if high * total <= capacity else TOO_LARGE if low * total > capacity else CLOSE
     return replace(

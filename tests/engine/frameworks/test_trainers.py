@@ -236,9 +236,39 @@ def test_trl_s_configuration_has_defaults_of_its_own():
     assert of(text % 'loss_type="chunked_nll"')[2].software.loss == "chunked"
 
 
-def test_pictures_get_no_verdict():
-    assert read({"x.yaml": FACTORY + "image_max_pixels: 262144\n"}).verdict == "cannot say"
-    assert read(SFT + "Qwen/Qwen2.5-7B --max_pixels 602112").verdict == "cannot say"
+SEEING = SFT + "Qwen/Qwen2.5-VL-7B-Instruct --train_type lora "
+
+
+def test_pictures_get_a_verdict_only_where_a_sequence_has_a_limit():
+    """Without ``--max_length`` a sequence of ms-swift is as long as the model can read (template/base.py at
+    005674fa), whatever a picture's size is: a video has many."""
+    for line in (SEEING, SEEING + "--max_pixels 602112", "MAX_PIXELS=602112 " + SEEING):
+        report = read(line, "h200")
+        assert report.verdict == "cannot say" and report.total_bytes == 0
+        assert [one.key for one in report.unmodelled] == ["pictures"]
+    large = SEEING.replace("VL-7B", "VL-72B")
+    assert read(large, "rtx3090").verdict == "does not fit"  # frozen weights alone
+    assert read(SEEING + "--max_length 2048 --max_pixels 602112", "h200").verdict == "fits"
+    assert read(SFT + "Qwen/Qwen2.5-7B --max_pixels 602112").verdict != "cannot say"  # it reads none
+
+
+def test_pictures_that_fill_a_sequence_are_counted():
+    """By hand, for Qwen2.5-VL's tower of width 1,280 and an MLP of 3,420 with a gate: 16 bytes for each value
+    of the width and 4 + 2 for each of the MLP's, for four patches a token, in one layer of a frozen tower."""
+    report = read(SEEING + "--max_length 2048", "h200")
+    assert report.launch is not None and report.launch.job is not None and report.launch.layout is not None
+    assert "pictures" in [one.name for one in report.assumed]
+    plain = engine.estimate(report.launch.model, "h200", report.launch.job, report.launch.layout)
+    added = (report.parts or {})["activations"] - plain.memory_bytes["activations"]
+    assert added == pytest.approx(4 * 2048 * (16 * 1280 + 6 * 3420), rel=1e-6)
+
+
+def test_a_tower_that_is_trained_gets_no_verdict():
+    seeing = FACTORY.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-VL-7B-Instruct")
+    seeing += "image_max_pixels: 262144\n"
+    assert read({"x.yaml": seeing}).verdict != "cannot say"
+    assert read({"x.yaml": seeing + "freeze_vision_tower: false\n"}).verdict == "cannot say"
+    assert read(SEEING + "--max_length 2048 --freeze_vit false").verdict == "cannot say"
 
 
 AXOLOTL = (
