@@ -109,7 +109,8 @@ def test_1f1b_is_built_by_the_rule_that_the_figure_gives_with_a_key_for_each_pas
     """Stage 1's forwards until it has no room; then what can start soonest, of two the backward."""
     page = visit().go(f"{static}schedule_by_hand/")
     hand = Hand(page, "schedule_by_hand")
-    pressed = 0  # with nothing focused: the page has been opened, and no more
+    hand.figure.locator("[data-summary]").click()  # where nothing takes the focus
+    pressed = 0
     while can := page.evaluate(CAN_RUN):
         filling = pressed < 4 and [each for each in can if each[2] == "1"]
         page.keyboard.press((filling or sorted(can))[0][2])
@@ -142,9 +143,9 @@ def test_keys_are_heard_anywhere_in_the_figure_but_where_one_types(visit, static
     page = visit(figures=["schedule_by_hand"]).go(f"{static}07-pipeline-parallel/")
     hand = Hand(page, "schedule_by_hand")
     placed = hand.figure.locator('[data-readout="placed"]')
-    page.keyboard.press("1")  # the page is at its top, the figure out of sight
-    expect(placed).to_have_text("0 of 64 passes")
     hand.figure.locator("[data-plot]").scroll_into_view_if_needed()
+    page.keyboard.press("1")  # nobody has been in the figure
+    expect(placed).to_have_text("0 of 64 passes")
     hand.figure.locator("[data-summary]").click()
     page.keyboard.press("1")
     expect(placed).to_have_text("1 of 64 passes")

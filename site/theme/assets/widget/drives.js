@@ -193,7 +193,7 @@ export function bringPicture(view, top) {
 }
 
 // The share of a picture that can be seen, of what would fit.
-export function inSight(view) {
+function inSight(view) {
   const { top, bottom, height } = view.$("[data-plot]").getBoundingClientRect();
   return (Math.min(bottom, innerHeight) - Math.max(top, header())) / Math.min(height, innerHeight - header());
 }

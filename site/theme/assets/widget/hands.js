@@ -1,6 +1,6 @@
 // Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part, a mark that is
 // carried onto another names both, and a mark that is pressed sets what its row says.
-import { inSight, isCovered } from "./drives.js";
+import { isCovered } from "./drives.js";
 import { marks, scalesOf } from "./marks.js";
 
 export function bindDrag(view) {
@@ -66,7 +66,6 @@ export function bindCarry(view) {
 export const SETS = "sets_";
 const STILL_PX = 10;
 const TYPES = "input:not([type=range], [type=checkbox]), textarea, [contenteditable]";  // what takes letters itself
-const ARRIVED = 0.5;  // of a picture in sight: keys that nothing else takes are meant for it
 
 export function bindPress(view) {
   if (!view.press.length) return;
@@ -96,15 +95,22 @@ export function bindPress(view) {
     });
     view.element.addEventListener("widget-shown", offer);
   }
+  let pressed = null;  // where the page was last clicked or tapped
+  const point = event => { pressed = event.target; };
   const key = event => {
-    if (!view.element.isConnected) return document.removeEventListener("keydown", key);
+    if (!view.element.isConnected) {
+      document.removeEventListener("pointerdown", point, true);
+      document.removeEventListener("keydown", key);
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-    if (!view.plot || isCovered(view.element) || !isMeant(view, event.target)) return;
+    if (!view.plot || isCovered(view.element) || !isMeant(view, event.target === document.body ? pressed : event.target)) return;
     const mark = namedMark(view, event.key);
     if (mark) view.pressMark(...mark); else if (event.key === "Backspace") view.takeBack(); else return;
     event.preventDefault();
     event.stopImmediatePropagation();  // the site and the slide have letters of their own
   };
+  document.addEventListener("pointerdown", point, true);
   document.addEventListener("keydown", key);
   place.classList.add("pressable");
   let down = null;
@@ -123,11 +129,11 @@ export function bindPress(view) {
   });
 }
 
-// Whether a key was for this figure: pressed anywhere in it but where one types, or, with the picture in sight, where nothing has
-// the focus or a sentence that has set the figure.
+// Whether a key was for this figure: pressed anywhere in it but where one types, or on a sentence that has set it. Where nothing
+// has the focus, what was clicked last decides, so that no letter does anything for who has not been here.
 function isMeant(view, target) {
   if (view.element.contains(target)) return !target.matches(TYPES);
-  return (target === document.body || target.dataset?.figure === view.element.id) && inSight(view) > ARRIVED;
+  return target?.closest?.("[data-figure]")?.dataset.figure === view.element.id;
 }
 
 // The mark that names this key in its part's column `key`.
