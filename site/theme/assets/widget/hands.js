@@ -96,22 +96,15 @@ export function bindPress(view) {
     view.element.addEventListener("widget-shown", offer);
   }
   let pressed = null;  // where the page was last clicked or tapped
-  const point = event => { pressed = event.target; };
-  const key = event => {
-    if (!view.element.isConnected) {
-      document.removeEventListener("pointerdown", point, true);
-      document.removeEventListener("keydown", key);
-      return;
-    }
+  document.addEventListener("pointerdown", event => { pressed = event.target; }, { capture: true, signal: view.gone.signal });
+  document.addEventListener("keydown", event => {
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
     if (!view.plot || isCovered(view.element) || !isMeant(view, event.target === document.body ? pressed : event.target)) return;
     const mark = namedMark(view, event.key);
     if (mark) view.pressMark(...mark); else if (event.key === "Backspace") view.takeBack(); else return;
     event.preventDefault();
     event.stopImmediatePropagation();  // the site and the slide have letters of their own
-  };
-  document.addEventListener("pointerdown", point, true);
-  document.addEventListener("keydown", key);
+  }, { signal: view.gone.signal });
   place.classList.add("pressable");
   let down = null;
   place.addEventListener("pointerdown", event => { down = event.isPrimary && event.button === 0 ? [event.clientX, event.clientY] : null; });

@@ -63,6 +63,7 @@ export class View {
     this.reach = {};  // what an action's result needs the axes to reach
     this.moved = false;
     this.tries = 0;   // that failed
+    this.gone = new AbortController();  // for listeners outside of the figure, which go with it
     bindPrediction(this);
     this.become("loading");
     element.addEventListener("uncovered", () => this.uncovered());
@@ -509,6 +510,7 @@ export class View {
   }
 
   dispose() {
+    this.gone.abort();
     forget();
     this.watch?.disconnect();
     removeEventListener("beforeprint", this.onPaper);
