@@ -17,6 +17,7 @@ NUMBER = frozenset("0123456789")
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 WORDS = ("true", "false", "inf", "+inf", "-inf", "nan", "+nan", "-nan")
 BASES = {"0x": frozenset("0123456789abcdefABCDEF"), "0o": frozenset("01234567"), "0b": frozenset("01")}
+RADIX = {"0x": 16, "0o": 8, "0b": 2}
 DEEPEST = 100
 VALUE, TABLE, HEADER, ARRAY = "a value", "a table", "a table with a header", "an array of tables"
 
@@ -222,7 +223,8 @@ class _TomlReader:
 
     # -- values ------------------------------------------------------------------------------------------
     def value(self, depth: int) -> str:
-        """A value as text: of a quoted one what it says, of every other what stands there."""
+        """A value as text: of a quoted one what it says, of a number to another base its decimals, of every
+        other what stands there."""
         c, begin = self.peek(), self.at
         if c in ("'", '"') and c:
             return self.several(c * 3) if self.peek(3) == c * 3 else self.quoted()
@@ -241,7 +243,8 @@ class _TomlReader:
             text = self.text[begin : self.at]
         if not plain(text):
             raise _Bad
-        return text
+        base = RADIX.get(text[:2], 0)
+        return str(int(text[2:].replace("_", ""), base)) if base else text
 
     def array(self, depth: int) -> None:
         """``[1, 2]``, over as many lines as it likes."""

@@ -103,6 +103,12 @@ def test_spoilt_files_are_read_as_the_library_reads_them():
     assert found.count("same") > 600
 
 
+def test_a_number_to_any_base_is_a_number():
+    entries, faults = toml.read(Source("f", "a = 0x2000\nb = 0o17\nc = 0b1_01\nd = '0x10'\n"))
+    assert not faults
+    assert [entry.value for entry in entries] == ["8192", "15", "5", "0x10"]
+
+
 def test_the_files_themselves():
     assert compared(ALL) == compared(TITAN) == "same"
 
