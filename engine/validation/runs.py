@@ -671,8 +671,8 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
     spreads are standard deviations of logarithms between clusters and within one. With one, two, … of a
     cluster's runs known, ``error`` is the mean error of its others, ``without`` what it was before, and
     ``covers`` the share that the bands hold; each cluster is judged by the spreads of the other sources.
-    ``carries_from`` is the least number of known runs from which on the bands hold and the error falls by a
-    tenth, with it and with each larger number; 0 if there is none, or if there are too few clusters."""
+    ``carries_from`` is the least of these numbers if with each of them the bands hold and the error falls by
+    a tenth; 0 if with one they do not, or if there are too few clusters."""
     clusters = {
         name: np.log([run.ratio for run in members])
         for name, members in _grouped(runs, _cluster).items()
@@ -682,13 +682,11 @@ def _own(runs: list[JudgedRun]) -> dict[str, Any]:
         return {}
     said: dict[str, Any] = dict(zip(("between", "within"), map(rounded, _spreads([*clusters.values()])[1:])))
     tried = [_with_own(clusters, count) for count in OWN_RUNS]
-    least = 0
-    for count, one in reversed([*zip(OWN_RUNS, tried)]):
-        if one and not (0.75 <= one["covers"] <= 0.92 and one["error"] < LESS * one["without"]):
-            break
-        least = count if one else least
+    bears = len(clusters) >= FEWEST and all(
+        0.75 <= one["covers"] <= 0.92 and one["error"] < LESS * one["without"] for one in tried if one
+    )
     said["clusters"] = len(clusters)
-    said["carries_from"] = least if len(clusters) >= FEWEST else 0
+    said["carries_from"] = OWN_RUNS[0] if bears else 0
     return said | {f"with {count}": one for count, one in zip(OWN_RUNS, tried) if one}
 
 
