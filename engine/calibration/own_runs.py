@@ -37,8 +37,8 @@ class Carried(NamedTuple):
 
 def carries_from(what: str) -> int:
     """From how many runs of one's own on the next estimate of this quantity is better for them, as far as
-    published runs can say: on sources that were left out, the error fell by a tenth and the bands held. 0 if
-    with no number."""
+    published runs can say: on sources that were left out, the error fell by a tenth and the bands held, with
+    each number that was tried. 0 if with one they did not."""
     return int(bands.runs()["own"].get(what, {}).get("carries_from", 0))
 
 

@@ -135,8 +135,8 @@ KINDS = (
 # family of bands.toml -> why its run is among those that are missed most, as far as that is known
 UNKNOWN = "unknown"
 WHY = {
-    "ML.ENERGY qwen3-8b": "unknown; 25 to 31 ms at every batch, so no kernel, no clock; perhaps a busy host",
-    "ML.ENERGY llama3.1-8b": "unknown; up to 64 requests, and on an H100 always, it is met to 12 %",
+    "ML.ENERGY qwen3-8b": "the card waited, by its power: 294 W, with short answers 646; for what is unknown",
+    "ML.ENERGY llama3.1-8b": "the card waited, by its power: 449 W, with 64 users 617; for what is unknown",
     "Bridge gpt-oss-120b": "in part: its source calls the attention of this release slow",
     "Bridge qwen3-30b-a3b": "its source calls this release a regression (Megatron-Bridge, issue 1998)",
     "NVIDIA on GB200, experts": "in part: the first recipe for a new chip, whose attention was not fused",

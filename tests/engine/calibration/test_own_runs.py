@@ -30,7 +30,7 @@ def test_many_runs_decide_the_middle_and_leave_what_belongs_to_a_run():
     assert half == pytest.approx(0.2 * math.sqrt(0.5), rel=0.001)
 
 
-@pytest.mark.parametrize("runs", [2, 3, 10])
+@pytest.mark.parametrize("runs", [1, 2, 10])
 def test_a_band_narrows_with_each_run_and_never_below_that(runs):
     wide = [math.log(found.high / found.low) for n in (runs - 1, runs) for found in [_of(n)]]
     assert wide[1] < wide[0]
@@ -43,16 +43,15 @@ def _of(runs: int) -> own_runs.Carried:
     return own_runs.carried("step", BAND, [1.2] * runs)
 
 
-def test_published_runs_bear_it_out_for_steps_from_two_runs_on():
-    """With each number of runs by which an estimate is corrected, a tenth of the error goes; with one it
-    does not, so one corrects nothing."""
-    assert own_runs.carries_from("step") == 2
+def test_published_runs_bear_it_out_for_steps():
+    """With each number of runs by which an estimate is corrected, a tenth of the error goes."""
+    assert own_runs.carries_from("step") == 1
     found = bands.runs()["own"]["step"]
     for count in (1, 2, 3, 5):
         entry = found[f"with {count}"]
-        assert (entry["error"] < 0.9 * entry["without"]) == (count >= 2), count
+        assert entry["error"] < 0.9 * entry["without"], count
         assert 0.75 <= entry["covers"] <= 0.92, count
-    assert _of(1) == own_runs.Carried(1.0, *BAND) and _of(2).times > 1.0
+    assert 1.0 < _of(1).times < _of(2).times
 
 
 @pytest.mark.parametrize("what", ["memory", "latency", "throughput"])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import engine
+from engine.calibration import own_runs
 from engine.catalog.software import changed
 from engine.launch import cluster_profile
 from engine.launch.compared import Compared
@@ -122,12 +123,8 @@ def test_what_cannot_be_compared_is_said_in_a_line(texts, given, words):
 # -- a profile -----------------------------------------------------------------------------------------------
 def test_a_profile_is_written_read_and_moves_the_estimate_towards_its_runs(at, tmp_path):
     path = tmp_path / "cluster.toml"
-    assert cluster_profile.added(path, entry(at.step_s * 1.3)) == 1
-    one = engine.profile(path).of(at)
-    assert (one.step_s, one.band_s, one.runs, one.needed) == (at.step_s, at.band_s, 1, 2)
-    assert "1 run of your own so far" in str(one) and "until there are 2" in str(one)
     ends = []
-    for count in (2, 3, 4):
+    for count in (1, 2, 3, 4):
         assert cluster_profile.added(path, entry(at.step_s * 1.3)) == count
         after = engine.profile(path).of(at)
         assert (after.runs, after.others, after.raw_step_s) == (count, 0, at.step_s)
@@ -137,6 +134,15 @@ def test_a_profile_is_written_read_and_moves_the_estimate_towards_its_runs(at, t
     assert steps == tuple(sorted(steps)) and widths == tuple(sorted(widths, reverse=True))
     assert widths[0] < at.band_s[1] / at.band_s[0]
     assert "Calibrated by 4 runs" in str(after)
+
+
+def test_a_profile_of_too_few_runs_moves_nothing_and_says_how_many_there_must_be(at, tmp_path, monkeypatch):
+    monkeypatch.setattr(own_runs, "carries_from", lambda what: 2)
+    path = tmp_path / "cluster.toml"
+    cluster_profile.added(path, entry(at.step_s * 1.3))
+    one = engine.profile(path).of(at)
+    assert (one.step_s, one.band_s, one.runs, one.needed) == (at.step_s, at.band_s, 1, 2)
+    assert "1 run of your own so far" in str(one) and "until there are 2" in str(one)
 
 
 def test_runs_of_other_machines_programs_and_editions_do_not_count(at, tmp_path):

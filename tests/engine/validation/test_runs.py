@@ -442,3 +442,20 @@ def test_families_that_are_published_cases_are_what_the_engine_says_today(what, 
     """The other families are those of the tables, of which no row is kept."""
     here = {name: kept["family"][what].get(name) for name in again["family"][what]}
     assert here == again["family"][what]
+
+
+def test_what_known_runs_gain_hangs_on_no_order_and_no_name():
+    """Clusters of more sets than are counted and of fewer, forwards and backwards, under other names."""
+    lot = np.random.default_rng(0)
+    errors = [lot.normal(0.1 * number, 0.05, size) for number, size in enumerate((6, 8, 30, 60))]
+    here = {(f"source {number}", "gpu"): each for number, each in enumerate(errors)}
+    there = {(f"{9 - number}", "gpu"): each[::-1] for number, each in reversed([*enumerate(errors)])}
+    for count in runs.OWN_RUNS:
+        assert runs._with_own(here, count) == pytest.approx(runs._with_own(there, count)), count
+
+
+def test_known_runs_by_hand():
+    """Of three errors each is known once, and the two others are left."""
+    found = [(known.tolist(), rest.tolist()) for known, rest in runs._parted(np.array([3.0, 1.0, 2.0]), 1)]
+    assert found == [([1.0], [2.0, 3.0]), ([2.0], [1.0, 3.0]), ([3.0], [1.0, 2.0])]
+    assert len([*runs._parted(np.arange(60.0), 3)]) == runs.SETS
