@@ -22,6 +22,7 @@ from engine.base import units
 WIDTH = 80  # columns of the narrowest terminal that is meant
 APART = 2  # spaces between two columns
 LEAST_TEXT = 20  # letters of a text in a table that are not broken over lines
+MOST_PLAIN = 6  # figures of a result on one line
 WHOLE = 6  # spaces before a line that is somebody's own text, such as an edited command: it is not broken
 
 # end of a key -> how its value is shown
@@ -74,6 +75,9 @@ class Printed:
 
     __slots__ = ()  # an estimate has slots, and stays as small
 
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = Printed.__repr__  # in the class itself, where a dataclass does not write its own
+
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
         raise NotImplementedError
@@ -85,6 +89,13 @@ class Printed:
 
     def __str__(self) -> str:
         return text(parts(self))
+
+    def __repr__(self) -> str:
+        """The first figures, on one line: all fields of a plan would be 40,000 letters."""
+        plain = [
+            f"{key}={value!r}" for key, value in self.as_dict().items() if not isinstance(value, dict | list)
+        ]
+        return f"{type(self).__name__}({', '.join(plain[:MOST_PLAIN])}, …)"
 
     def _repr_html_(self) -> str:
         return html(parts(self))

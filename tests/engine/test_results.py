@@ -147,6 +147,7 @@ def test_it_stays_a_frozen_record(name):
     with pytest.raises(FrozenInstanceError):
         setattr(result, fields(result)[0].name, None)
     assert repr(result).startswith(type(result).__name__ + "(")
+    assert "\n" not in repr(result) and len(repr(result)) < 400
 
 
 def test_the_command_prints_what_python_prints(capsys, monkeypatch):
