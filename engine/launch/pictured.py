@@ -2,7 +2,7 @@
 
 They can fill a sequence at most: a program drops a longer one, or ends (modelscope/ms-swift
 swift/llm/template/base.py at commit 005674fa, ``max_length``). Where nothing limits a sequence, its framework
-says so (``Framework.limits``), and there is no verdict."""
+says so (``HuggingFace.limits``), and there is no verdict."""
 
 from __future__ import annotations
 

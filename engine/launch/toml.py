@@ -16,8 +16,11 @@ PYTHON = BARE | {"."}
 NUMBER = frozenset("0123456789")
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 WORDS = ("true", "false", "inf", "+inf", "-inf", "nan", "+nan", "-nan")
-BASES = {"0x": frozenset("0123456789abcdefABCDEF"), "0o": frozenset("01234567"), "0b": frozenset("01")}
-RADIX = {"0x": 16, "0o": 8, "0b": 2}
+BASES = {  # how a number to another base begins -> the base, its digits
+    "0x": (16, frozenset("0123456789abcdefABCDEF")),
+    "0o": (8, frozenset("01234567")),
+    "0b": (2, frozenset("01")),
+}
 DEEPEST = 100
 VALUE, TABLE, HEADER, ARRAY = "a value", "a table", "a table with a header", "an array of tables"
 
@@ -243,8 +246,9 @@ class _TomlReader:
             text = self.text[begin : self.at]
         if not plain(text):
             raise _Bad
-        base = RADIX.get(text[:2], 0)
-        return str(int(text[2:].replace("_", ""), base)) if base else text
+        if text[:2] in BASES:
+            return str(int(text[2:].replace("_", ""), BASES[text[:2]][0]))
+        return text
 
     def array(self, depth: int) -> None:
         """``[1, 2]``, over as many lines as it likes."""
@@ -354,9 +358,8 @@ def plain(text: str) -> bool:
     """Whether a text is a truth, a number, a date or a time of TOML."""
     if text in WORDS:
         return True
-    digits = BASES.get(text[:2])
-    if digits:
-        return _grouped(text[2:], digits)
+    if text[:2] in BASES:
+        return _grouped(text[2:], BASES[text[:2]][1])
     if text[2:3] == ":" or (text[4:5] == "-" and text[7:8] == "-"):
         return _moment(text)
     bare = text[1:] if text[:1] in ("+", "-") else text
